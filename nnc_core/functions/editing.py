@@ -25,6 +25,7 @@ from nnc_core.values.operands import value_of
 from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = ["delete", "insert", "repeat", "resize_flat", "tile"]
 
@@ -62,6 +63,8 @@ def _repeated(v: Value, count: int, axis: int) -> Value:
     longer = v.shape[axis] * count
     if count == 1:
         return v
+    if (found := as_whole("repeated", (v,), (count, axis))) is not None:
+        return found  # type: ignore[no-any-return]
     apart = F.reshape(v, shape=(*v.shape[: axis + 1], 1, *v.shape[axis + 1 :]))
     spread = F.broadcast_to(apart, shape=(*v.shape[: axis + 1], count, *v.shape[axis + 1 :]))
     return F.reshape(spread, shape=with_length(v.shape, axis, longer))

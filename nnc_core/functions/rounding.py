@@ -23,8 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 floor, ceil, trunc = unary("floor"), unary("ceil"), unary("trunc")
-fmod, fmax, fmin, heaviside = binary("fmod"), binary("fmax"), binary("fmin"), binary("heaviside")
-copysign, nextafter, ldexp, signbit = binary("copysign"), binary("nextafter"), binary("ldexp"), unary("signbit")
+fmod, fmax, fmin, heaviside = binary("fmod"), binary("fmax"), binary("fmin"), by_shapes(binary("heaviside"))
+copysign, nextafter, signbit = binary("copysign"), binary("nextafter"), unary("signbit")
+ldexp = by_shapes(binary("ldexp"))
 
 
 class Divmod(NamedTuple):

@@ -71,7 +71,7 @@ def _stacked(keys: Sequence[ArrayLike]) -> Value:
         raise OperandError("no keys to sort by")
     values = as_values(*keys)
     shape = broadcast(*[v.shape for v in values])
-    rows = [F.reshape(F.broadcast_to(v, shape=shape), shape=(1, *shape)) for v in values]
+    rows = [F.reshape(v if v.shape == shape else F.broadcast_to(v, shape=shape), shape=(1, *shape)) for v in values]
     return F.concat(*rows, axis=0)
 
 

@@ -65,11 +65,11 @@ class Lowering:
         result = kernel(*[self.known.arrays[i] for i in inputs], *attributes)
         if result is NotImplemented:
             return None
-        number = self._called(kernel, inputs, attributes, result, constant=False)
+        number = self._called(kernel, inputs, attributes, result)
         if result.__class__ is not tuple:
             return self._symbol(result, number)
         pick = _PARTS[PICK]
-        return tuple([self._symbol(x, self._called(pick, (number,), (i,), x, constant=False))
+        return tuple([self._symbol(x, self._called(pick, (number,), (i,), x))
                       for i, x in enumerate(result)])
 
     def _symbol(self, array: Any, number: int) -> Value:
@@ -87,10 +87,10 @@ class Lowering:
     def _number(self, v: Value, is_result: bool) -> int:
         if v.stack is not self.stack:
             raise NotSupportedError("several devices")
-        if v.step is None:
-            if v.array is None:
-                raise NotSupportedError("a symbol of somebody else")
+        if v.array is not None:
             return self.known.add(v.array, True)
+        if v.step is None:
+            raise NotSupportedError("a symbol of somebody else")
         op, inputs = v.op, tuple([self._numbers[x] for x in v.inputs])
         if op is _RESHAPE and not is_result and v.shape == v.inputs[0].shape:
             return inputs[0]
@@ -98,33 +98,35 @@ class Lowering:
         arrays = [self.known.arrays[i] for i in inputs]
         if op.decompose is not None and not takes_whole(op, arrays, v.attributes, v.spec, self.stack):
             return self.number(op.decompose(F, *v.inputs, *v.attributes), is_result)
-        kernel = _PARTS.get(op) or self._kernel(op, arrays)
+        constant = all([self.known.constant[i] for i in inputs]) and _is_small(v.spec)
+        if constant and op not in _PARTS:
+            return self.known.add(self.stack.engine.executor.run(op, arrays, v.attributes, v.spec), True)
+        kernel = _PARTS.get(op) or self._kernel(op, arrays, v.attributes)
         result = kernel(*arrays, *v.attributes)
         if result is NotImplemented:
             raise NotSupportedError(f"no eager kernel of {op.name} for these operands")
-        constant = all([self.known.constant[i] for i in inputs]) and _is_small(v.spec)
-        return self._called(kernel, inputs, v.attributes, result, constant)
+        return self._called(kernel, inputs, v.attributes, result)
 
-    def _called(self, kernel: Callable[..., Any], inputs: tuple[int, ...], attributes: Attributes, result: Any,
-                constant: bool) -> int:
-        number = self.known.add(result, constant)
-        if not constant:
-            self.calls.append(_Call(kernel, inputs, attributes, number))
+    def _called(self, kernel: Callable[..., Any], inputs: tuple[int, ...], attributes: Attributes,
+                result: Any) -> int:
+        number = self.known.add(result, False)
+        self.calls.append(_Call(kernel, inputs, attributes, number))
         return number
 
     def _check(self, v: Value) -> None:
         op = v.op
-        if (op.random or op.host or op.virtual or op.data_dependent or op is _TRANSFER
+        is_drawn = op.random and self.known.constant[self._numbers[v.inputs[0]]]
+        if (is_drawn or op.host or op.virtual or op.data_dependent or op is _TRANSFER
                 or (op.name in CONTROL and op not in _PARTS)):
             raise NotSupportedError(f"{op.name} is not the same again")
 
-    def _kernel(self, op: Op, arrays: Sequence[Any]) -> Callable[..., Any]:
+    def _kernel(self, op: Op, arrays: Sequence[Any], attributes: Attributes) -> Callable[..., Any]:
+        """The device's eager kernel, that for arrays that lie as these do where it knows one."""
         kernel = self.stack.device.eager.get(op.name)
         if kernel is None:
             raise NotSupportedError(f"no eager kernel of {op.name}")
-        for_dtypes: Any = getattr(kernel, "for_dtypes", None)
-        alike = for_dtypes is not None and len({x.dtype for x in arrays}) == 1
-        return for_dtypes(arrays[0].dtype) if alike else kernel  # type: ignore[no-any-return]
+        for_layouts: Any = getattr(kernel, "for_layouts", None)
+        return kernel if for_layouts is None else for_layouts(arrays, attributes)  # type: ignore[no-any-return]
 
 
 _PARTS: dict[Op, Callable[..., Any]] = {PICK: lambda parts, index: parts[index], TOGETHER: lambda *parts: parts}

@@ -40,12 +40,12 @@ class Repetition(NamedTuple):
     """The operators of a kind of calls."""
 
     program: ArrayProgram
-    build: Callable[[list[Tensor]], Any]
-    """Makes the result of the function of its tensors."""
+    build: Callable[[list[Value]], Any]
+    """Makes the result of the function of its values."""
 
 
 def by_shapes(f: Callable[P, R]) -> Callable[P, R]:
-    """A public function whose operators follow from the shapes and dtypes of its tensors, and from its other arguments:
+    """A function whose operators follow from the shapes and dtypes of its tensors, and from its other arguments:
     it looks at no element, draws nothing, and changes nothing."""
 
     @wraps(f)
@@ -72,7 +72,7 @@ def by_shapes(f: Callable[P, R]) -> Callable[P, R]:
             except Exception:
                 found = NotImplemented  # the operators find out why
             if found is not NotImplemented:
-                return known.build([Tensor(Value(x, stack)) for x in found])  # type: ignore[no-any-return]
+                return known.build([Value(x, stack) for x in found])  # type: ignore[no-any-return]
         elif known is not None:
             _count(kind, known, stack, f, args, kwargs, arrays)
         return f(*args, **kwargs)
@@ -85,8 +85,8 @@ def _read(operands: Any, arrays: list[Any], key: list[Any], stack: Any) -> Any:
     arrays of the host that are there, or arguments that are not known to mean the same again."""
     for x in operands:
         kind = x.__class__
-        if kind is Tensor:
-            v = x._value
+        if kind is Tensor or kind is Value:
+            v = x._value if kind is Tensor else x
             array = v.array
             if array.__class__ is not np.ndarray or v.__class__ is not Value or (v.tracked and gradients.get()):
                 return _UNKNOWN
@@ -134,9 +134,9 @@ def _recorded(f: Callable[..., Any], args: Any, kwargs: Any, arrays: list[Any], 
     try:
         with deferred(keep_graph=True):
             result = f(*_with_symbols(args, rest), **{name: _with_symbols((x,), rest)[0] for name, x in kwargs.items()})
-            results: list[Tensor] = []
+            results: list[Value] = []
             build = _builder(result, results)
-            return Repetition(lowering.program([t._value for t in results]), build)
+            return Repetition(lowering.program(results), build)
     except Exception:
         return None
     finally:
@@ -146,22 +146,25 @@ def _recorded(f: Callable[..., Any], args: Any, kwargs: Any, arrays: list[Any], 
 def _with_symbols(operands: Any, symbols: Iterator[Value]) -> Any:
     found = []
     for x in operands:
-        if x.__class__ is Tensor:
-            found.append(Tensor(next(symbols)))
+        if x.__class__ is Tensor or x.__class__ is Value:
+            found.append(next(symbols) if x.__class__ is Value else Tensor(next(symbols)))
         else:
             found.append(_with_symbols(x, symbols) if x.__class__ is tuple or x.__class__ is list else x)
     return operands.__class__(found)
 
 
-def _builder(result: Any, tensors: list[Tensor]) -> Callable[[list[Tensor]], Any]:
-    """Tensors of a result, and what makes the result of others."""
-    if result.__class__ is Tensor:
-        tensors.append(result)
+def _builder(result: Any, values: list[Value]) -> Callable[[list[Value]], Any]:
+    """Values of a result, and what makes the result of others."""
+    if result.__class__ is Value:
+        values.append(result)
         return lambda found: found[0]
+    if result.__class__ is Tensor:
+        values.append(result._value)
+        return lambda found: Tensor(found[0])
     if not isinstance(result, (tuple, list)) or not all([x.__class__ is Tensor for x in result]):
         raise TypeError(f"{type(result).__name__} is no tensor")
-    tensors += result
-    if isinstance(result, list):
-        return list
+    values += [x._value for x in result]
     kind: Any = type(result)
-    return tuple if kind is tuple else lambda found: kind(*found)
+    if kind is tuple or kind is list:
+        return lambda found: kind(map(Tensor, found))
+    return lambda found: kind(*map(Tensor, found))

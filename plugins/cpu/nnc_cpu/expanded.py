@@ -56,6 +56,16 @@ class OperatorKernel:
         kernel = self._known.get(kind) or self._made(kind, arrays, arguments[self.operands :])
         return NotImplemented if kernel is None else kernel.run(arrays)
 
+    def for_layouts(self, arrays: Sequence[Any], attributes: tuple[Any, ...]) -> Eager:
+        """The kernel for arrays that lie as these do."""
+        if any([x.__class__ is not np.ndarray or x.dtype.kind == "c" for x in arrays]):
+            return self
+        self(*arrays, *attributes)
+        kernel = self._known[(*attributes, *[y for x in arrays for y in (x.dtype, not x.shape)])]
+        if attributes:
+            return lambda *arguments: kernel.run(arguments[: len(arrays)])
+        return lambda *arguments: kernel.run(arguments)
+
     def _made(self, kind: tuple[Any, ...], arrays: Sequence[Array], attributes: tuple[Any, ...]) -> ProgramKernel | None:
         if any([x.dtype.kind == "c" for x in arrays]):
             return None
