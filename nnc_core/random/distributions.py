@@ -16,7 +16,7 @@ from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.symbol import checked_number
 from nnc_core.type import DimLike, Dims, TensorSpec, admit_numpy, default_float, promote
-from nnc_core.values.arguments import located
+from nnc_core.values.arguments import count_of, located
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value, scalar_array
 from nnc_core.values.operands import operand
@@ -295,6 +295,9 @@ class Distributions:
 
 
 def _times(matrix: Value, vector: Value) -> Value:
+    if matrix.ndim == 2:  # vectors as the rows of one matrix
+        rows = F.reshape(vector, shape=(count_of(vector.shape[:-1]), vector.shape[-1]))
+        return F.reshape(F.matmul(rows, matrix, transpose_a=False, transpose_b=True), shape=vector.shape)
     column = F.reshape(vector, shape=(*vector.shape, 1))
     return F.reshape(F.matmul(matrix, column, transpose_a=False, transpose_b=False), shape=vector.shape)
 

@@ -340,6 +340,8 @@ def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
 
 
 def filled(shape: tuple[int, ...], number: Any) -> Any:
+    if not any(number.bits):  # not so of -0.0
+        return np.zeros(shape, number.dtype)  # of large arrays the system's own empty pages
     out = np.empty(shape, number.dtype)
     out.fill(number.value)
     return out

@@ -150,7 +150,7 @@ def places(x: Array) -> Array:
 
 def unstacked(x: Array, axis: int) -> Any:
     """The slices along an axis."""
-    return tuple([np.asarray(piece) for piece in moved(x, axis, 0)]) if x.ndim > 1 else NotImplemented
+    return tuple(moved(x, axis, 0)) if x.ndim > 1 else NotImplemented
 
 
 def slid(a: Array, b: Array, mode: str) -> Any:
