@@ -46,7 +46,7 @@ class Stack:
     prepared: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """Ways in which operators without eager kernels run, by their attributes and operands (`values.prepared`)."""
     repeated: dict[tuple[Any, ...], Any] = field(default_factory=dict)
-    """Functions by the shapes of their operands: how often they were called, or what they call (`values.repetition`)."""
+    """Functions by the shapes of operands: how often they were called, or what they call (`values.repetition`)."""
     scalars: dict[Number, Any] = field(default_factory=dict)
     """Numbers beside tensors, as arrays of the device."""
     ways: WeakKeyDictionary[Stack, DirectCopy | None] = field(default_factory=WeakKeyDictionary)

@@ -31,9 +31,9 @@ from nnc_core.functions.interop import cuda_interface, host_view, namespace, to_
 from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
 from nnc_core.values.arguments import located
+from nnc_core.values.dispatch import F
 from nnc_core.values.dropped_writes import OF_TEMPORARY, warn_of_temporary
 from nnc_core.values.in_place import write_in_place
-from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied, value_of
 from nnc_core.values.postponed import one, postponable, postponed
 from nnc_core.values.tensor import Tensor

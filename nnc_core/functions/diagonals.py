@@ -18,7 +18,6 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itse
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.repetition import by_shapes
-from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole

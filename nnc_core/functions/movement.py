@@ -17,7 +17,6 @@ from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, coun
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied
 from nnc_core.values.repetition import by_shapes
-from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 

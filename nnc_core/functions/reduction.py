@@ -14,7 +14,6 @@ from nnc_core.type import admit_numpy, default_float, not_computed, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.repetition import by_shapes
-from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole

@@ -46,8 +46,8 @@ class _Arrays:
 
 
 class Lowering:
-    """Finds the kernel of each step that was recorded from symbols, which stand for arrays that lie in the same way, and
-    runs it once; operators that the device does not take whole are made up of others, as eager code does."""
+    """Finds the kernel of each step that was recorded from symbols, which stand for arrays that lie in the same way,
+    and runs it once; operators that the device does not take whole are made up of others, as eager code does."""
 
     def __init__(self, symbols: Sequence[Value], arrays: Sequence[Any], stack: Stack) -> None:
         self.stack, self.operands = stack, len(symbols)
@@ -126,7 +126,7 @@ class Lowering:
         if kernel is None:
             raise NotSupportedError(f"no eager kernel of {op.name}")
         for_layouts: Any = getattr(kernel, "for_layouts", None)
-        return kernel if for_layouts is None else for_layouts(arrays, attributes)  # type: ignore[no-any-return]
+        return kernel if for_layouts is None else for_layouts(arrays, attributes)
 
 
 _PARTS: dict[Op, Callable[..., Any]] = {PICK: lambda parts, index: parts[index], TOGETHER: lambda *parts: parts}

@@ -10,4 +10,6 @@ from nnc_core.operator.sampling.drawing import TOOLS, Draws, Tools
 from nnc_core.operator.sampling.gamma import gamma
 from nnc_core.operator.sampling.poisson import poisson
 
-__all__ = ["TOOLS", "Draws", "Tools", "binomial", "distinct_integers", "gamma", "multinomial", "poisson", "weighted_choice"]
+__all__ = [
+    "TOOLS", "Draws", "Tools", "binomial", "distinct_integers", "gamma", "multinomial", "poisson", "weighted_choice",
+]  # fmt: skip

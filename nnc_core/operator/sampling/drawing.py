@@ -75,7 +75,7 @@ AnyDraw: TypeAlias = Draw | Draws
 def draw_of(key: Any, tools: Tools) -> AnyDraw:
     """The draw that a key names; several draws are themselves."""
     if key.__class__ is Draws:
-        return key  # type: ignore[no-any-return]
+        return key
     seed, number = np.asarray(key).tolist()
     return Draw(seed, number, tools)
 

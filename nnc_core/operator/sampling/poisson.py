@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 
 from nnc_core.operator.sampling.counting import SMALL_MEAN, as_integers, counted
-from nnc_core.operator.sampling.drawing import TOOLS, AnyDraw, Array, Tools, by_rejection, draw_of, sampled, two_fractions
+from nnc_core.operator.sampling.drawing import (
+    TOOLS,
+    AnyDraw,
+    Array,
+    Tools,
+    by_rejection,
+    draw_of,
+    sampled,
+    two_fractions,
+)
 
 
 def poisson(key: Any, rate: Any, dtype: Any, tools: Tools = TOOLS) -> Any:

@@ -66,7 +66,8 @@ class OperatorKernel:
             return lambda *arguments: kernel.run(arguments[: len(arrays)])
         return lambda *arguments: kernel.run(arguments)
 
-    def _made(self, kind: tuple[Any, ...], arrays: Sequence[Array], attributes: tuple[Any, ...]) -> ProgramKernel | None:
+    def _made(self, kind: tuple[Any, ...], arrays: Sequence[Array],
+              attributes: tuple[Any, ...]) -> ProgramKernel | None:
         if any([x.dtype.kind == "c" for x in arrays]):
             return None
         if len(self._known) >= MOST_PROGRAMS:

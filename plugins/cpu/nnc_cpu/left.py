@@ -44,7 +44,7 @@ class LeavesLarge:
         if self.leaves(*arrays, *attributes):
             return self
         prepared: Any = getattr(self.kernel, "for_layouts", None)
-        return self.kernel if prepared is None else prepared(arrays, attributes)  # type: ignore[no-any-return]
+        return self.kernel if prepared is None else prepared(arrays, attributes)
 
 
 class LeavesHalves(LeavesLarge):

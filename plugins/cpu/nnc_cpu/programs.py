@@ -66,7 +66,7 @@ class ProgramKernel:
 
     def run(self, arrays: Sequence[Array]) -> Array:
         """The result, as an array of its own."""
-        shape = arrays[0].shape if self.are_arrays else None
+        shape: Any = arrays[0].shape if self.are_arrays else None
         for x in arrays:
             if x.shape != shape or not x.flags.c_contiguous:
                 arrays, shape = self._packed(arrays)

@@ -223,9 +223,10 @@ def open_uniform(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
 
 def _opened(bits: Array, dtype: DType) -> Array:
     shift, half, scale = _OPEN[dtype]
-    out = (bits >> shift).astype(dtype)
+    out: Array = (bits >> shift).astype(dtype)
     np.add(out, half, out=out)
-    return np.multiply(out, scale, out=out)
+    np.multiply(out, scale, out=out)
+    return out
 
 
 def normal(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:

@@ -42,7 +42,7 @@ def _as_output(array: Any, out: Layout) -> Array:
     if array.__class__ is np.ndarray and array.dtype == out.dtype and array.shape == out.shape:
         flags = array.flags
         if flags.owndata and flags.c_contiguous:
-            return array  # type: ignore[no-any-return]
+            return array
     made = np.empty(out.shape, out.dtype)
     np.copyto(made, array, casting="unsafe")
     return made

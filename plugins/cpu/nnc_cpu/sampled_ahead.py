@@ -45,8 +45,8 @@ class SampledAhead:
         if alike < REPEATED:
             return self.sample(key, *arguments, self.tools)
         first, place = number - number % AHEAD, number % AHEAD
-        page = self._pages.find((first, kind), partial(self._page, seed, first, parameters, attributes))
-        return page[place].copy()
+        page: Array = self._pages.find((first, kind), partial(self._page, seed, first, parameters, attributes))
+        return np.array(page[place])
 
     def _page(self, seed: int, first: int, parameters: tuple[Array, ...], attributes: tuple[Any, ...]) -> Array:
         """(draws, elements ...): the draws from a number on."""
