@@ -5,7 +5,7 @@ What no operand has a part in is computed once and kept, if it is small.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from nnc_core.base.errors import NotSupportedError
@@ -19,7 +19,16 @@ from nnc_core.values.running import takes_whole
 from nnc_core.values.value import Value
 
 ArrayProgram: TypeAlias = Callable[..., Any]
-"""Takes the arrays of the operands and gives a list of those of the results; NotImplemented where a kernel does."""
+"""Takes the arrays of the operands and gives the result of a function; NotImplemented where a kernel does."""
+
+
+class Given(NamedTuple):
+    """What a function makes of values: an expression of expressions of them, and what names in it stand for."""
+
+    written: Callable[[Sequence[str]], str]
+    names: Mapping[str, Any]
+
+
 KEPT_BYTES = 1 << 14
 """Bytes of an array up to which it is computed once."""
 _RESHAPE, _TRANSFER = OPERATORS["reshape"], OPERATORS["transfer"]
@@ -55,9 +64,9 @@ class Lowering:
         self.calls: list[_Call] = []
         self._numbers: dict[Value, int] = {v: i for i, v in enumerate(symbols)}
 
-    def program(self, results: Sequence[Value]) -> ArrayProgram:
+    def program(self, results: Sequence[Value], given: Given) -> ArrayProgram:
         """The program that gives these values.  NotSupportedError where there is none."""
-        return _written(self, [self.number(v, is_result=True) for v in results])
+        return _written(self, [self.number(v, is_result=True) for v in results], given)
 
     def whole(self, kernel: Callable[..., Any], operands: tuple[Value, ...], attributes: Attributes) -> Any:
         """Symbols for what a kernel gives that stands for several operators."""
@@ -137,14 +146,14 @@ def _is_small(spec: Any) -> bool:
 
 
 # ---- writing
-def _written(found: Lowering, results: Sequence[int]) -> ArrayProgram:
+def _written(found: Lowering, results: Sequence[int], given: Given) -> ArrayProgram:
     """Variables of arrays that nobody reads any more are emptied, so that their memory is free for what comes."""
     used, copy = found.known.constant, found.stack.device.eager.get("copy")
-    names = {f"c{i}": x for i, x in enumerate(found.known.arrays) if used[i]}
+    names = {**given.names, **{f"c{i}": x for i, x in enumerate(found.known.arrays) if used[i]}}
     for i in results:
         if used[i] and copy is None:
             raise NotSupportedError("no eager kernel of copy")
-    names["copy"] = copy
+    names.update(copy=copy, Value=Value, stack=found.stack)
     last = {i: k for k, call in enumerate(found.calls) for i in call.inputs}
     parameters = ", ".join([f"a{i}" for i in range(found.operands)])
     lines = [f"def program({parameters}):"]
@@ -161,7 +170,7 @@ def _written(found: Lowering, results: Sequence[int]) -> ArrayProgram:
         done = {i for i in call.inputs if last[i] == k and i not in results and not used[i]}
         if done:
             lines.append(f" {' = '.join([f'a{i}' for i in sorted(done)])} = None")
-    given = [f"copy(c{i})" if used[i] else f"a{i}" for i in results]
-    lines.append(f" return [{', '.join(given)}]")
-    exec(compile("\n".join(lines), "<nnc: steps by shapes>", "exec"), names)
+    values = [f"Value({f'copy(c{i})' if used[i] else f'a{i}'}, stack)" for i in results]
+    lines.append(f" return {given.written(values)}")
+    exec(compile("\n".join(lines), __file__, "exec"), names)  # this file's name, so that it is no line of the user's
     return names["program"]  # type: ignore[no-any-return]

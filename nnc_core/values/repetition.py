@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from types import NoneType
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from types import FunctionType, NoneType
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from nnc_core.base.config import config
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.stacks import Stack
 from nnc_core.type import TensorSpec
-from nnc_core.values.array_program import ArrayProgram, Lowering
+from nnc_core.values.array_program import ArrayProgram, Given, Lowering
 from nnc_core.values.modes import current_stack, current_trace, deferred, gradients, lazy
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
@@ -34,14 +34,6 @@ MOST_LISTED = 16
 """Items of a list that are looked at."""
 _PLAIN = frozenset({int, bool, str, NoneType, type})
 _UNKNOWN: Any = object()
-
-
-class Repetition(NamedTuple):
-    """The operators of a kind of calls."""
-
-    program: ArrayProgram
-    build: Callable[[list[Value]], Any]
-    """Makes the result of the function of its values."""
 
 
 def by_shapes(f: Callable[P, R]) -> Callable[P, R]:
@@ -66,13 +58,13 @@ def by_shapes(f: Callable[P, R]) -> Callable[P, R]:
         stack = stack or current_stack()
         kind = (*key,)
         known = stack.repeated.get(kind, 0)
-        if known.__class__ is Repetition:
+        if known.__class__ is FunctionType:
             try:
-                found = known.program(*arrays)
+                found = known(*arrays)
             except Exception:
                 found = NotImplemented  # the operators find out why
             if found is not NotImplemented:
-                return known.build([Value(x, stack) for x in found])  # type: ignore[no-any-return]
+                return found  # type: ignore[no-any-return]
         elif known is not None:
             _count(kind, known, stack, f, args, kwargs, arrays)
         return f(*args, **kwargs)
@@ -124,7 +116,7 @@ def _count(kind: tuple[Any, ...], known: int, stack: Stack, f: Callable[..., Any
     stack.repeated[kind] = found
 
 
-def _recorded(f: Callable[..., Any], args: Any, kwargs: Any, arrays: list[Any], stack: Stack) -> Repetition | None:
+def _recorded(f: Callable[..., Any], args: Any, kwargs: Any, arrays: list[Any], stack: Stack) -> ArrayProgram | None:
     """None where a call cannot be repeated so, or fails, which it says by itself."""
     if not stack.infers_by_dtype or stack.operator.replaced or not stack.device.eager:
         return None
@@ -135,8 +127,8 @@ def _recorded(f: Callable[..., Any], args: Any, kwargs: Any, arrays: list[Any], 
         with deferred(keep_graph=True):
             result = f(*_with_symbols(args, rest), **{name: _with_symbols((x,), rest)[0] for name, x in kwargs.items()})
             results: list[Value] = []
-            build = _builder(result, results)
-            return Repetition(lowering.program(results), build)
+            given = _given(result, results)
+            return lowering.program(results, given)
     except Exception:
         return None
     finally:
@@ -153,18 +145,17 @@ def _with_symbols(operands: Any, symbols: Iterator[Value]) -> Any:
     return operands.__class__(found)
 
 
-def _builder(result: Any, values: list[Value]) -> Callable[[list[Value]], Any]:
-    """Values of a result, and what makes the result of others."""
+def _given(result: Any, values: list[Value]) -> Given:
+    """Values of a result, and how it is made of others."""
     if result.__class__ is Value:
         values.append(result)
-        return lambda found: found[0]
+        return Given(lambda found: found[0], {})
     if result.__class__ is Tensor:
         values.append(result._value)
-        return lambda found: Tensor(found[0])
-    if not isinstance(result, (tuple, list)) or not all([x.__class__ is Tensor for x in result]):
-        raise TypeError(f"{type(result).__name__} is no tensor")
-    values += [x._value for x in result]
+        return Given(lambda found: f"Tensor({found[0]})", {"Tensor": Tensor})
     kind: Any = type(result)
-    if kind is tuple or kind is list:
-        return lambda found: kind(map(Tensor, found))
-    return lambda found: kind(*map(Tensor, found))
+    if not isinstance(result, (tuple, list)) or not all([x.__class__ is Tensor for x in result]):
+        raise TypeError(f"{kind.__name__} is no tensor")
+    values += [x._value for x in result]
+    items = "kind({})" if kind not in (tuple, list) else "kind([{}])"
+    return Given(lambda found: items.format(", ".join([f"Tensor({x})" for x in found])), {"Tensor": Tensor, "kind": kind})

@@ -53,7 +53,7 @@ def neighbours(x: Array, places: Array, values: Array) -> Any:
     if x.dtype.num >= PLAIN or x.size >= PIECE:
         return NotImplemented
     last = len(places) - 1
-    after = places.searchsorted(x, "right").clip(min(1, last), last)
+    after = np.minimum(np.maximum(places.searchsorted(x, "right"), min(1, last)), last)  # quicker than `clip`
     before = np.maximum(after - 1, 0)
     return (*[y.take(i) for y in (places, values) for i in (before, after)],
             *[y[i : i + 1].reshape(()) for y in (places, values) for i in (0, last)])
