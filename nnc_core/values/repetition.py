@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import wraps
-from types import FunctionType, NoneType
+from types import EllipsisType, FunctionType, NoneType
 from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
@@ -32,7 +32,7 @@ MOST_REPEATED = 1024
 """Kinds of calls that a stack remembers at a time."""
 MOST_LISTED = 16
 """Items of a list that are looked at."""
-_PLAIN = frozenset({int, bool, str, NoneType, type})
+_PLAIN = frozenset({int, bool, str, NoneType, EllipsisType, type})
 _UNKNOWN: Any = object()
 
 
@@ -97,6 +97,8 @@ def _read(operands: Any, arrays: list[Any], key: list[Any], stack: Any) -> Any:
             stack = _read(x, arrays, key, stack)
             if stack is _UNKNOWN:
                 return _UNKNOWN
+        elif kind is slice and not any([n.__class__ is not int and n is not None for n in (x.start, x.stop, x.step)]):
+            key += kind, x.start, x.stop, x.step
         elif isinstance(x, np.dtype):
             key.append(x)
         else:

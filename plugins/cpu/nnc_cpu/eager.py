@@ -331,10 +331,15 @@ def reshape(x: Any, shape: tuple[int, ...]) -> Any:
 
 def broadcast_to(x: Any, shape: tuple[int, ...]) -> Any:
     """A view that is not to be written to; of packed arrays in a fraction of the time that NumPy takes."""
-    if x.dtype.num >= PLAIN or not x.flags.c_contiguous or not x.size:
+    more = len(shape) - x.ndim
+    if more < 0 or x.dtype.num >= PLAIN or not x.flags.c_contiguous or not x.size:
         return np.broadcast_to(x, shape)
-    strides = tuple([0 if n == 1 else stride for n, stride in zip(x.shape, x.strides, strict=True)])
-    view = np.ndarray(shape, x.dtype, x, 0, (0,) * (len(shape) - x.ndim) + strides)
+    strides = [0] * more
+    for n, wanted, stride in zip(x.shape, shape[more:], x.strides, strict=True):
+        if n != wanted and n != 1:
+            return np.broadcast_to(x, shape)  # which is an error
+        strides.append(0 if n == 1 else stride)
+    view = np.ndarray(shape, x.dtype, x, 0, strides)
     view.flags.writeable = False
     return view
 
