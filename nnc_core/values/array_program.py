@@ -23,7 +23,7 @@ ArrayProgram: TypeAlias = Callable[..., Any]
 
 
 class Given(NamedTuple):
-    """What a function makes of values: an expression of expressions of them, and what names in it stand for."""
+    """The result of a function as an expression of expressions of values, and what names in it stand for."""
 
     written: Callable[[Sequence[str]], str]
     names: Mapping[str, Any]
@@ -34,7 +34,7 @@ KEPT_BYTES = 1 << 14
 _RESHAPE, _TRANSFER = OPERATORS["reshape"], OPERATORS["transfer"]
 
 
-class _Call(NamedTuple):
+class _KernelCall(NamedTuple):
     kernel: Callable[..., Any]
     inputs: tuple[int, ...]
     attributes: Attributes
@@ -61,7 +61,7 @@ class Lowering:
     def __init__(self, symbols: Sequence[Value], arrays: Sequence[Any], stack: Stack) -> None:
         self.stack, self.operands = stack, len(symbols)
         self.known = _Arrays(arrays)
-        self.calls: list[_Call] = []
+        self.calls: list[_KernelCall] = []
         self._numbers: dict[Value, int] = {v: i for i, v in enumerate(symbols)}
 
     def program(self, results: Sequence[Value], given: Given) -> ArrayProgram:
@@ -119,7 +119,7 @@ class Lowering:
     def _called(self, kernel: Callable[..., Any], inputs: tuple[int, ...], attributes: Attributes,
                 result: Any) -> int:
         number = self.known.add(result, False)
-        self.calls.append(_Call(kernel, inputs, attributes, number))
+        self.calls.append(_KernelCall(kernel, inputs, attributes, number))
         return number
 
     def _check(self, v: Value) -> None:

@@ -160,4 +160,5 @@ def _given(result: Any, values: list[Value]) -> Given:
         raise TypeError(f"{kind.__name__} is no tensor")
     values += [x._value for x in result]
     items = "kind({})" if kind not in (tuple, list) else "kind([{}])"
-    return Given(lambda found: items.format(", ".join([f"Tensor({x})" for x in found])), {"Tensor": Tensor, "kind": kind})
+    names = {"Tensor": Tensor, "kind": kind}
+    return Given(lambda found: items.format(", ".join([f"Tensor({x})" for x in found])), names)

@@ -143,9 +143,9 @@ def repeated(x: Array, count: int, axis: int) -> Array:
     return x.repeat(count, axis)
 
 
-def places(x: Array) -> Array:
+def places(x: Array) -> Any:
     """int64: where the elements of a vector are that are not zero."""
-    return x.nonzero()[0]
+    return x.nonzero()[0] if x.dtype.num < PLAIN else NotImplemented
 
 
 def unstacked(x: Array, axis: int) -> Any:
