@@ -97,6 +97,8 @@ class Lowering:
         if v.stack is not self.stack:
             raise NotSupportedError("several devices")
         if v.array is not None:
+            if not _is_small(v.spec):
+                raise NotSupportedError("a large constant, which would be held for a long time")
             return self.known.add(v.array, True)
         if v.step is None:
             raise NotSupportedError("a symbol of somebody else")
