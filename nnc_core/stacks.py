@@ -45,6 +45,8 @@ class Stack:
     """Eager kernels by the operators and dtypes that inference has accepted here: the next call goes straight there."""
     prepared: dict[tuple[Any, ...], Any] = field(default_factory=dict)
     """Ways in which operators without eager kernels run, by their attributes and operands (`values.prepared`)."""
+    repeated: dict[tuple[Any, ...], Any] = field(default_factory=dict)
+    """Functions by the shapes of operands: how often they were called, or what they call (`values.repetition`)."""
     scalars: dict[Number, Any] = field(default_factory=dict)
     """Numbers beside tensors, as arrays of the device."""
     ways: WeakKeyDictionary[Stack, DirectCopy | None] = field(default_factory=WeakKeyDictionary)
@@ -155,6 +157,7 @@ def register_plugin(plugin: object, name: str) -> PluginRecord:
         for stack in list(_alive):
             stack.accepted.clear()  # kernels that added code may go before
             stack.prepared.clear()
+            stack.repeated.clear()
             stack.ways.clear()
     return record
 

@@ -31,6 +31,7 @@ from nnc_core.functions.interop import cuda_interface, host_view, namespace, to_
 from nnc_core.indexing.items import At, get_item, set_item
 from nnc_core.symbol import users_frame
 from nnc_core.values.arguments import located
+from nnc_core.values.dispatch import F
 from nnc_core.values.dropped_writes import OF_TEMPORARY, warn_of_temporary
 from nnc_core.values.in_place import write_in_place
 from nnc_core.values.operands import copied, value_of
@@ -96,6 +97,9 @@ def _reshape(self: Tensor, *shape: Any) -> Tensor:
 @partial(postponable, like=one)
 def _transpose(self: Tensor, *axes: Any) -> Tensor:
     """All axes reversed, or permuted as given."""
+    if not axes:
+        v = value_of(self)
+        return Tensor(F.permute(v, axes=tuple(range(v.ndim - 1, -1, -1))))
     given = axes[0] if len(axes) == 1 and isinstance(axes[0], (tuple, list)) else axes
     return movement.permute_dims(self, given or tuple(reversed(range(self.ndim))))
 

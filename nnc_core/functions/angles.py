@@ -13,6 +13,7 @@ from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -20,6 +21,7 @@ from nnc_core.values.whole import as_whole
 __all__ = ["angle", "iscomplex", "isreal", "sort_complex", "unwrap"]
 
 
+@by_shapes
 @names_itself
 def angle(z: ArrayLike, /, deg: bool = False) -> Tensor:
     """The angle of complex numbers against the positive real axis, from -pi to pi, or in degrees; of real numbers 0 or
@@ -30,6 +32,7 @@ def angle(z: ArrayLike, /, deg: bool = False) -> Tensor:
     return Tensor(F.multiply(y, 180 / pi) if deg else y)
 
 
+@by_shapes
 @names_itself
 def unwrap(p: ArrayLike, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * pi) -> Tensor:
     """Angles without jumps: whole periods are added wherever neighbours along an axis differ by more than `discont`,

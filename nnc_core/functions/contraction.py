@@ -10,16 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from nnc_core.base.cache import LRU
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
-from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.functions.diagonals import diagonal_of
 from nnc_core.type import DimLike, is_static, promote, whole
 from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
-from nnc_core.values.modes import lazy
-from nnc_core.values.repetition import Steps, repeated, steps_of
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -40,6 +37,7 @@ class _Term(NamedTuple):
     labels: tuple[Label, ...]
 
 
+@by_shapes
 @names_itself
 def einsum(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Tensor:
     """Sums of products: "ij,jk->ik" names the axes of each operand and of the result; other axes are summed over.
@@ -48,35 +46,8 @@ def einsum(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> Tensor
     broadcast.  Also einsum(a, [0, 1], b, [1, 2], [0, 2]).  Axes of length one are broadcast.  `optimize`: how
     opt_einsum looks for an order of products ("auto", "greedy", "optimal", ... or a path), False for left to right.
     """
-    key = _key(subscripts, operands, optimize)
-    steps = None if key is None else _STEPS.get(key)
-    if steps is not None:
-        return Tensor(repeated(steps, [t._value for t in operands]))
     arrays, names, out = _parsed(subscripts, operands)
-    values = as_values(*arrays)
-    result = _contracted(values, names, out, optimize)
-    if key is not None and (steps := steps_of(lambda vs: _contracted(vs, names, out, optimize), values)) is not None:
-        _STEPS.put(key, steps)
-    return Tensor(result)
-
-
-_STEPS: LRU[Hashable, Steps] = LRU(256)
-"""The operators of sums that were asked for, by their subscripts and the shapes and dtypes of their operands."""
-
-
-def _key(subscripts: Any, operands: Sequence[Any], optimize: Any) -> Hashable | None:
-    """None where the operators are not known to be the same again, or are to be looked at one by one."""
-    if subscripts.__class__ is not str or optimize.__class__ not in (str, bool) or CLOSED_BY or lazy.get():
-        return None
-    shapes: list[Hashable] = []
-    for t in operands:
-        if t.__class__ is not Tensor:
-            return None
-        v = t._value
-        if v.__class__ is not Value or v.array is None or v.tracked or v.trace is not None:
-            return None
-        shapes += (v.shape, v.dtype)
-    return (subscripts, optimize, *shapes)
+    return Tensor(_contracted(as_values(*arrays), names, out, optimize))
 
 
 def _contracted(values: Sequence[Value], names: Any, out: Any, optimize: Any) -> Value:

@@ -16,6 +16,7 @@ from nnc_core.type import default_float, whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.elementwise_programs import of_elements
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -95,6 +96,7 @@ def multigammaln(a: ArrayLike, d: int, /) -> Tensor:
 
 
 # ---- counting
+@by_shapes
 @names_itself
 def factorial(n: ArrayLike, /) -> Tensor:
     """n! of integers as floats of the default dtype, correctly rounded; 0 of negative ones."""
@@ -144,6 +146,7 @@ def binom(n: ArrayLike, k: ArrayLike, /) -> Tensor:
     return Tensor(_binom(*one_dtype(as_values(n, k))))
 
 
+@by_shapes
 @names_itself
 def comb(n: ArrayLike, k: ArrayLike, /, *, repetition: bool = False) -> Tensor:
     """In how many ways k of n things are chosen, with `repetition` those that were chosen may be chosen again: floats,
@@ -164,6 +167,7 @@ def _chosen(m: Value, j: Value, repetition: bool, whole: bool) -> Value:
     return F.round(y) if whole else y
 
 
+@by_shapes
 @names_itself
 def perm(n: ArrayLike, k: ArrayLike, /) -> Tensor:
     """In how many orders k of n things are laid down: n! / (n - k)!, floats, of integers whole ones; 0 unless

@@ -24,6 +24,7 @@ from nnc_core.values.modes import _stack as current
 from nnc_core.values.modes import current_stack, stack_named
 from nnc_core.values.operands import copied, holds_tensors, listed_value, value_of
 from nnc_core.values.postponed import postponed
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -281,6 +282,7 @@ FAR = 1 << 62
 """No matrix has a diagonal beyond."""
 
 
+@by_shapes
 @names_itself
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Tensor:
     """A matrix (n_rows, n_cols), square without n_cols: ones on its k-th diagonal, above the main one for k > 0."""
@@ -305,6 +307,7 @@ def _eye(rows: int, columns: int, k: int, dtype: DType) -> Value:
     return on_diagonal(F.full(shape=(count,), value=1, dtype=dtype), rows, columns, k)
 
 
+@by_shapes
 @names_itself
 def identity(n: int, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """The square matrix with ones on its diagonal."""

@@ -12,6 +12,7 @@ from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -41,6 +42,7 @@ def _with_initial(v: Value, axis: int, number: int) -> Value:
     return F.pad(v, low=low, high=none, interior=none, value=number)
 
 
+@by_shapes
 @names_itself
 def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,
                    include_initial: bool = False) -> Tensor:
@@ -54,6 +56,7 @@ def cumulative_sum(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = Non
     return Tensor(_with_initial(y, a, 0) if include_initial else y)
 
 
+@by_shapes
 @names_itself
 def cumulative_prod(x: ArrayLike, /, *, axis: int | None = None, dtype: Any = None,
                     include_initial: bool = False) -> Tensor:
@@ -69,6 +72,7 @@ def along(v: Value, axis: int | None) -> tuple[Value, int]:
     return (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
 
 
+@by_shapes
 @names_itself
 def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """`cumulative_sum` as NumPy has it: of the flattened array without an axis."""
@@ -76,6 +80,7 @@ def cumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tenso
     return Tensor(F.cumulative_sum(v, axis=a))
 
 
+@by_shapes
 @names_itself
 def cumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """`cumulative_prod` as NumPy has it: of the flattened array without an axis."""
@@ -90,6 +95,7 @@ def _extremum(name: str, x: ArrayLike, axis: int | None, return_indices: bool) -
     return CumulativeExtremum(values, Tensor(getattr(F, f"arg{name}")(v, axis=a))) if return_indices else values
 
 
+@by_shapes
 @names_itself
 def cummax(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = False) -> Any:
     """The largest of what lies up to each element; NaN wins.
@@ -99,6 +105,7 @@ def cummax(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = F
     return _extremum("cummax", x, axis, return_indices)
 
 
+@by_shapes
 @names_itself
 def cummin(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = False) -> Any:
     """The smallest of what lies up to each element; NaN wins.
@@ -108,6 +115,7 @@ def cummin(x: ArrayLike, /, *, axis: int | None = None, return_indices: bool = F
     return _extremum("cummin", x, axis, return_indices)
 
 
+@by_shapes
 @names_itself
 def logcumsumexp(x: ArrayLike, /, *, axis: int | None = None) -> Tensor:
     """log(cumulative_sum(exp(x))), without overflow."""

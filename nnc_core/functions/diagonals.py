@@ -17,6 +17,7 @@ from nnc_core.type import DimLike, admit_numpy, default_float, is_static, whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -42,6 +43,7 @@ def _matrix(x: ArrayLike) -> Value:
     return v
 
 
+@by_shapes
 @names_itself
 def tril(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros above the k-th diagonal."""
@@ -49,6 +51,7 @@ def tril(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     return Tensor(F.where(_below(v, v.shape[-2], v.shape[-1], k), v, F.number(0, v.dtype, v)))
 
 
+@by_shapes
 @names_itself
 def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     """Matrices with zeros below the k-th diagonal."""
@@ -56,6 +59,7 @@ def triu(x: ArrayLike, /, *, k: int = 0) -> Tensor:
     return Tensor(F.where(_below(v, v.shape[-2], v.shape[-1], k - 1), F.number(0, v.dtype, v), v))
 
 
+@by_shapes
 @names_itself
 def tri(n_rows: DimLike, n_cols: DimLike | None = None, /, k: int = 0, *, dtype: Any = None,
         device: Any = None) -> Tensor:
@@ -71,6 +75,7 @@ def _triangle(n: Any, k: Any, m: Any) -> tuple[int, int, int | None]:
     return whole(n, "n", 0), whole(k, "k"), None if m is None else whole(m, "m", 0)
 
 
+@by_shapes
 @names_itself
 def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, Tensor]:
     """int64: rows and columns of the elements of an (n, m) matrix on and below the k-th diagonal, in C order; m is n if
@@ -79,6 +84,7 @@ def tril_indices(n: int, /, k: int = 0, m: int | None = None, *, device: Any = N
     return asarray(rows, device=device), asarray(columns, device=device)
 
 
+@by_shapes
 @names_itself
 def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: Any = None) -> tuple[Tensor, Tensor]:
     """int64: rows and columns of the elements of an (n, m) matrix on and above the k-th diagonal, in C order; m is n if
@@ -87,6 +93,7 @@ def triu_indices(n: int, /, k: int = 0, m: int | None = None, *, device: Any = N
     return asarray(rows, device=device), asarray(columns, device=device)
 
 
+@by_shapes
 @names_itself
 def diag_indices(n: int, ndim: int = 2, /, *, device: Any = None) -> tuple[Tensor, ...]:
     """int64: the indices of the diagonal of an array of `ndim` axes of length n."""
@@ -94,6 +101,7 @@ def diag_indices(n: int, ndim: int = 2, /, *, device: Any = None) -> tuple[Tenso
 
 
 # ---- diagonals
+@by_shapes
 @names_itself
 def diagonal(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Tensor:
     """The diagonal of two axes, as the last axis; `offset` above the main one, below if negative."""
@@ -132,6 +140,7 @@ def _diagonal_of_named(v: Value, offset: int) -> Value:
     return F.reshape(taken, shape=v.shape[:-1])
 
 
+@by_shapes
 @names_itself
 def trace(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, *, dtype: Any = None) -> Tensor:
     """The sum of a diagonal of two axes."""
@@ -141,6 +150,7 @@ def trace(x: ArrayLike, /, offset: int = 0, axis1: int = 0, axis2: int = 1, *, d
     return total(Tensor(diagonal_of(v, offset, axis1, axis2)), axis=-1, dtype=dtype)
 
 
+@by_shapes
 @names_itself
 def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
     """The k-th diagonal of a matrix, or a matrix with a vector on its k-th diagonal and zeros elsewhere."""
@@ -150,6 +160,7 @@ def diag(x: ArrayLike, /, k: int = 0) -> Tensor:
     return Tensor(diagonal_of(v, k, 0, 1) if v.ndim == 2 else _on_diagonal(v, k))
 
 
+@by_shapes
 @names_itself
 def diagflat(x: ArrayLike, /, k: int = 0) -> Tensor:
     """A matrix with the elements of x on its k-th diagonal and zeros elsewhere."""
@@ -172,6 +183,7 @@ def _diagonal_mask(like: Value, size: DimLike, k: int) -> Value:
         return F.equal(i, F.arange(size=size, dtype=int64))
 
 
+@by_shapes
 @names_itself
 def fill_diagonal(x: ArrayLike, value: ArrayLike, /, wrap: bool = False) -> Tensor:
     """x with its main diagonal set to a value, or to the elements of an array in turn.

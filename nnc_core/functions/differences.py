@@ -11,6 +11,7 @@ from nnc_core.functions.reduction import as_dtype, as_inexact, as_precise, float
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, Axis, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -30,6 +31,7 @@ def _difference(v: Value, axis: int) -> Value:
     return F.not_equal(after, before) if v.dtype == boolean else F.subtract(after, before)
 
 
+@by_shapes
 @names_itself
 def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | None = None,
          append: ArrayLike | None = None) -> Tensor:
@@ -53,6 +55,7 @@ def diff(x: ArrayLike, /, *, axis: int = -1, n: int = 1, prepend: ArrayLike | No
     return Tensor(v)
 
 
+@by_shapes
 @names_itself
 def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLike | None = None) -> Tensor:
     """Differences of neighbours in the flattened x, between what is to stand before and behind them."""
@@ -64,6 +67,7 @@ def ediff1d(x: ArrayLike, /, to_end: ArrayLike | None = None, to_begin: ArrayLik
 
 
 # ---- gradients
+@by_shapes
 @names_itself
 def gradient(f: ArrayLike, /, *spacing: ArrayLike, axis: Axis = None, edge_order: int = 1) -> Any:
     """Second-order central differences inside, one-sided ones of first or second order at the ends.
@@ -155,6 +159,7 @@ def _uneven(v: Value, d: Value, axis: int, edge_order: int) -> Value:
 
 
 # ---- integrals
+@by_shapes
 @names_itself
 def trapezoid(y: ArrayLike, x: ArrayLike | None = None, dx: ArrayLike = 1.0, axis: int = -1) -> Tensor:
     """The integral of samples along an axis by trapezia: at coordinates x (a vector, or one each), or `dx` apart."""

@@ -22,8 +22,10 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, 
 from nnc_core.values.data_dependent import size_for
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = ["delete", "insert", "repeat", "resize_flat", "tile"]
 
@@ -35,6 +37,7 @@ FEW = 8
 
 
 # ---- again and again
+@by_shapes
 @names_itself
 def repeat(x: ArrayLike, repeats: ArrayLike, /, *, axis: int | None = None) -> Tensor:
     """Each slice along an axis so often, one after the other: a count for all, or one for each.
@@ -60,6 +63,8 @@ def _repeated(v: Value, count: int, axis: int) -> Value:
     longer = v.shape[axis] * count
     if count == 1:
         return v
+    if (found := as_whole("repeated", (v,), (count, axis))) is not None:
+        return found  # type: ignore[no-any-return]
     apart = F.reshape(v, shape=(*v.shape[: axis + 1], 1, *v.shape[axis + 1 :]))
     spread = F.broadcast_to(apart, shape=(*v.shape[: axis + 1], count, *v.shape[axis + 1 :]))
     return F.reshape(spread, shape=with_length(v.shape, axis, longer))
@@ -75,6 +80,7 @@ def _repeated_by_tensor(v: Value, counts: Value, axis: int) -> Value:
     return F.take(v, F.repeat_index(counts, size=size_for(counts, _REPEAT)), axis=axis)
 
 
+@by_shapes
 @names_itself
 def tile(x: ArrayLike, repetitions: DimLike | Sequence[DimLike], /) -> Tensor:
     """x side by side with itself, so often along each axis; counts are for the last axes, missing ones 1."""
@@ -108,6 +114,7 @@ def resize_flat(x: ArrayLike, new_shape: int | Sequence[int], /) -> Tensor:
 
 
 # ---- more and fewer
+@by_shapes
 @names_itself
 def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: int | None = None) -> Tensor:
     """x with values before the given indices of an axis (an integer, several, a slice, a mask), in the flattened x
@@ -132,6 +139,7 @@ def insert(x: ArrayLike, obj: Any, values: ArrayLike, /, axis: int | None = None
     return Tensor(taken(F.concat(v, new, axis=a), order, a))
 
 
+@by_shapes
 @names_itself
 def delete(x: ArrayLike, obj: Any, /, axis: int | None = None) -> Tensor:
     """x without the given indices of an axis (an integer, several, a slice, a mask); of the flattened x without one."""

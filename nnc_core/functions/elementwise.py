@@ -24,6 +24,7 @@ from nnc_core.values.arguments import (
 )
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import operand
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.tensor_operators import check_exponent
 from nnc_core.values.unshaped import Unshaped
@@ -58,7 +59,7 @@ def _of_truth(name: str) -> Callable[[ArrayLike, ArrayLike], Tensor]:
 
 Elementwise; numbers are true if they are not zero.  The two operands are broadcast together.
 Raises ShapeError where they do not broadcast."""
-    return function
+    return by_shapes(function)
 
 
 def _holds_numbers(x: ArrayLike) -> bool:

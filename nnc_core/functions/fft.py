@@ -22,6 +22,7 @@ from nnc_core.type import Dim, DimLike, admit_numpy, default_float, whole
 from nnc_core.values.argument_checks import mismatch_error
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -114,12 +115,14 @@ def _transformed(v: Value, axes: list[int], sizes: list[DimLike | None], inverse
 
 
 # ---- of complex numbers
+@by_shapes
 @names_itself
 def fft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The transform along an axis, cut off or filled up with zeros to n elements first; complex numbers."""
     return _along("fft", x, n, axis, norm)
 
 
+@by_shapes
 @names_itself
 def ifft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of fft."""
@@ -131,6 +134,7 @@ def _along(name: str, x: ArrayLike, n: DimLike | None, axis: int, norm: str | No
     return Tensor(_transformed(v, [normalise_axis(axis, v.ndim)], [n], name == "ifft", norm))
 
 
+@by_shapes
 @names_itself
 def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
          norm: str | None = "backward") -> Tensor:
@@ -139,6 +143,7 @@ def fftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
     return Tensor(_transformed(v, *_over(v, s, axes), False, norm))
 
 
+@by_shapes
 @names_itself
 def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
           norm: str | None = "backward") -> Tensor:
@@ -148,6 +153,7 @@ def ifftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None
 
 
 # ---- of real numbers
+@by_shapes
 @names_itself
 def rfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The n // 2 + 1 non-negative frequencies of real numbers along an axis, brought to n elements first."""
@@ -164,6 +170,7 @@ def _signal(v: Value, axis: int, size: DimLike | None, norm: str | None) -> Valu
     return F.irfft(_sized(v, axis, half(size)), axis=axis, size=size, norm=_scaled(norm))
 
 
+@by_shapes
 @names_itself
 def irfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of rfft: n real numbers, without n twice as many as there are steps between the frequencies."""
@@ -171,6 +178,7 @@ def irfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: st
     return Tensor(_signal(v, normalise_axis(axis, v.ndim), n, norm))
 
 
+@by_shapes
 @names_itself
 def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
           norm: str | None = "backward") -> Tensor:
@@ -181,6 +189,7 @@ def rfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None
     return Tensor(_transformed(last, found[:-1], sizes[:-1], False, norm))
 
 
+@by_shapes
 @names_itself
 def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = None,
            norm: str | None = "backward") -> Tensor:
@@ -191,6 +200,7 @@ def irfftn(x: ArrayLike, /, *, s: Sizes = None, axes: Sequence[int] | None = Non
 
 
 # ---- of what has real frequencies
+@by_shapes
 @names_itself
 def hfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The n real frequencies of a signal of which one half is given, the other being its conjugate."""
@@ -198,6 +208,7 @@ def hfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str
     return Tensor(_signal(v, normalise_axis(axis, v.ndim), n, _other(norm)))
 
 
+@by_shapes
 @names_itself
 def ihfft(x: ArrayLike, /, *, n: DimLike | None = None, axis: int = -1, norm: str | None = "backward") -> Tensor:
     """The inverse of hfft."""
@@ -212,6 +223,7 @@ def _frequencies(k: Any, n: int, d: float, dtype: Any, device: Any) -> Tensor:
     return asarray((k / (n * d)).astype(wanted), device=device)
 
 
+@by_shapes
 @names_itself
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of fft in cycles per unit, of n samples `d` units apart: the positive ones, then the negative."""
@@ -220,6 +232,7 @@ def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None)
     return _frequencies(np.where(k < (count + 1) // 2, k, k - count), count, d, dtype, device)
 
 
+@by_shapes
 @names_itself
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Tensor:
     """The frequencies of rfft in cycles per unit, of n samples `d` units apart."""
@@ -236,12 +249,14 @@ def _rolled(x: ArrayLike, axes: int | Sequence[int] | None, back: bool) -> Tenso
     return Tensor(v)
 
 
+@by_shapes
 @names_itself
 def fftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """Frequency zero moved to the middle of axes, of all without `axes`."""
     return _rolled(x, axes, False)
 
 
+@by_shapes
 @names_itself
 def ifftshift(x: ArrayLike, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""

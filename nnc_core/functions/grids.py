@@ -12,12 +12,14 @@ from nnc_core.functions.creation import created_on, shape_given
 from nnc_core.type import DimLike, Dims, admit_numpy, default_float
 from nnc_core.values.arguments import ArrayLike, as_values, located, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
 __all__ = ["fromfunction", "indices", "meshgrid"]
 
 
+@by_shapes
 @names_itself
 def meshgrid(*arrays: ArrayLike, indexing: str = "xy", sparse: bool = False) -> list[Tensor]:
     """Coordinates of a grid over some vectors, one array for each.
@@ -44,6 +46,7 @@ def _along(v: Value, length: DimLike, axis: int, whole: Dims, sparse: bool) -> V
     return open_ if sparse else F.broadcast_to(open_, shape=whole)
 
 
+@by_shapes
 @names_itself
 def indices(dimensions: Sequence[DimLike], *, dtype: Any = None, sparse: bool = False,
             device: Any = None) -> Tensor | tuple[Tensor, ...]:

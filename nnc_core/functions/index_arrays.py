@@ -17,6 +17,7 @@ from nnc_core.functions.reduction import as_dtype
 from nnc_core.functions.selection import nonzero, places_of
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, located, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -50,6 +51,7 @@ def _checked(given: Any, size: int) -> None:
         raise OutOfRangeError(f"an index is out of range for length {size}", hint='mode="clip", or "wrap"')
 
 
+@by_shapes
 @names_itself
 def ravel_multi_index(multi_index: Sequence[ArrayLike], dims: Sequence[int], /, mode: str | Sequence[str] = "raise",
                       order: str = "C") -> Tensor:
@@ -82,6 +84,7 @@ def _part(v: Value, length: int, mode: str, step: int, size: int) -> Value:
     return F.multiply(F.remainder(index, length) if mode == "wrap" else F.clip(index, 0, length - 1), step)
 
 
+@by_shapes
 @names_itself
 def unravel_index(indices: ArrayLike, shape: Sequence[int] | int, /, order: str = "C") -> tuple[Tensor, ...]:
     """int64: for places in a flattened array of this shape the index along each axis.
@@ -112,6 +115,7 @@ def _matrix(x: ArrayLike) -> tuple[int, int]:
     return rows, columns
 
 
+@by_shapes
 @names_itself
 def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """tril_indices for a matrix like x."""
@@ -119,6 +123,7 @@ def tril_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, Tensor]:
     return tril_indices(rows, k, columns)
 
 
+@by_shapes
 @names_itself
 def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, Tensor]:
     """triu_indices for a matrix like x."""
@@ -126,6 +131,7 @@ def triu_indices_from(x: ArrayLike, /, k: int = 0) -> tuple[Tensor, Tensor]:
     return triu_indices(rows, k, columns)
 
 
+@by_shapes
 @names_itself
 def diag_indices_from(x: ArrayLike, /) -> tuple[Tensor, ...]:
     """diag_indices for an array like x, all of whose axes have one length."""

@@ -15,6 +15,7 @@ from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import DimLike, admit_numpy, default_float
 from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -44,6 +45,7 @@ def index_select(x: ArrayLike, axis: int, index: ArrayLike, /) -> Tensor:
     return Tensor(F.take(v, i, axis=normalise_axis(axis, v.ndim)))
 
 
+@by_shapes
 @names_itself
 def take_along_axis(x: ArrayLike, indices: ArrayLike, /, *, axis: int | None = -1) -> Tensor:
     """Elements of x at indices along an axis, each row of x by the same row of `indices`; the other axes are broadcast
@@ -73,6 +75,7 @@ def one_hot(indices: ArrayLike, depth: int, *, dtype: Any = None) -> Tensor:
     return Tensor(F.one_hot(as_value(indices), depth=depth, dtype=wanted))
 
 
+@by_shapes
 @names_itself
 def choose(index: ArrayLike, choices: Sequence[ArrayLike], /, *, mode: str = "raise") -> Tensor:
     """For each element the array among `choices` that its number names; all are broadcast together.
@@ -100,6 +103,7 @@ def _within(i: Value, count: int, mode: str) -> Value:
 
 
 # ---- by conditions
+@by_shapes
 @names_itself
 def select(conditions: Sequence[ArrayLike], choices: Sequence[ArrayLike], /, default: Any = 0) -> Tensor:
     """For each element the choice whose condition is the first that holds; `default` where none does."""
@@ -112,6 +116,7 @@ def select(conditions: Sequence[ArrayLike], choices: Sequence[ArrayLike], /, def
     return Tensor(found)
 
 
+@by_shapes
 @names_itself
 def masked_fill(x: ArrayLike, mask: ArrayLike, value: Any, /) -> Tensor:
     """x with a number where the mask is true; the mask is broadcast to x."""
@@ -143,6 +148,7 @@ def extract(condition: ArrayLike, x: ArrayLike, /) -> Tensor:
     return Tensor(F.take(flat(v), places_of(_boolean(c)), axis=0))
 
 
+@by_shapes
 @names_itself
 def place(x: ArrayLike, mask: ArrayLike, values: ArrayLike, /) -> Tensor:
     """x with the elements where the mask is true replaced, in C order, by those of a vector, from the first again when

@@ -15,6 +15,7 @@ from nnc_core.shape.axes import normalise_axis
 from nnc_core.type import DimLike
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -33,6 +34,7 @@ def _some(arrays: Sequence[ArrayLike]) -> list[Value]:
 
 
 # ---- together
+@by_shapes
 @names_itself
 def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
     """One after another along an axis; flattened first if it is None.  Dtypes are promoted to one.
@@ -45,6 +47,7 @@ def concat(arrays: Sequence[ArrayLike], /, *, axis: int | None = 0) -> Tensor:
     return Tensor(F.concat(*values, axis=normalise_axis(axis, values[0].ndim)))
 
 
+@by_shapes
 @names_itself
 def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Tensor:
     """Joined along a new axis, which is at this place of the result: n arrays (2, 3) at axis 0 give (n, 2, 3).
@@ -56,12 +59,14 @@ def stack(arrays: Sequence[ArrayLike], /, *, axis: int = 0) -> Tensor:
     return Tensor(F.concat(*[F.reshape(v, shape=(*v.shape[:at], 1, *v.shape[at:])) for v in values], axis=at))
 
 
+@by_shapes
 @names_itself
 def append(x: ArrayLike, values: ArrayLike, /, axis: int | None = None) -> Tensor:
     """Values after the end of x along an axis; after the flattened x without one."""
     return concat((x, values), axis=axis)
 
 
+@by_shapes
 @names_itself
 def hstack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """Side by side: along the second axis, vectors along their only one."""
@@ -69,18 +74,21 @@ def hstack(arrays: Sequence[ArrayLike], /) -> Tensor:
     return Tensor(F.concat(*values, axis=0 if values[0].ndim == 1 else 1))
 
 
+@by_shapes
 @names_itself
 def vstack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """One below the other: along the first axis, vectors as rows."""
     return Tensor(F.concat(*[with_dims(v, 2) for v in _some(arrays)], axis=0))
 
 
+@by_shapes
 @names_itself
 def dstack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """One behind the other, along the third axis."""
     return Tensor(F.concat(*[in_three_dims(v) for v in _some(arrays)], axis=2))
 
 
+@by_shapes
 @names_itself
 def column_stack(arrays: Sequence[ArrayLike], /) -> Tensor:
     """Vectors as columns of a matrix, beside matrices as they are."""
@@ -89,6 +97,7 @@ def column_stack(arrays: Sequence[ArrayLike], /) -> Tensor:
     return Tensor(F.concat(*columns, axis=1))
 
 
+@by_shapes
 @names_itself
 def block(arrays: Any, /) -> Tensor:
     """One array from nested lists of blocks: the innermost lists along the last axis, those around them along the one

@@ -10,6 +10,7 @@ from nnc_core.shape import linalg as rule
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -68,6 +69,7 @@ def results(v: Value) -> list[Tensor]:
     return [Tensor(part) for part in F.picks(v)]
 
 
+@by_shapes
 @names_itself
 def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """Lower triangles L with L Lᴴ = x, or upper ones U with Uᴴ U = x.
@@ -79,6 +81,7 @@ def cholesky(x: ArrayLike, /, *, upper: bool = False) -> Tensor:
     return Tensor(h(F, factor) if upper else factor)
 
 
+@by_shapes
 @names_itself
 def eigh(x: ArrayLike, /) -> EighResult:
     """Eigenvalues and eigenvectors of Hermitian matrices (..., n, n); of others the Hermitian part is taken.
@@ -89,12 +92,14 @@ def eigh(x: ArrayLike, /) -> EighResult:
     return EighResult(*results(F.eigh(as_value(x))))
 
 
+@by_shapes
 @names_itself
 def eigvalsh(x: ArrayLike, /) -> Tensor:
     """Eigenvalues (..., n) of Hermitian matrices (..., n, n), rising; of others the Hermitian part is taken."""
     return Tensor(F.eigvalsh(as_value(x)))
 
 
+@by_shapes
 @names_itself
 def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     """Q R = x (..., m, n): Q (..., m, k) and R (..., k, n), where k is the smaller of m and n, or m if `mode` is
@@ -106,6 +111,7 @@ def qr(x: ArrayLike, /, *, mode: str = "reduced") -> QRResult:
     return QRResult(*results(F.qr(as_value(x), mode=mode)))
 
 
+@by_shapes
 @names_itself
 def lq(x: ArrayLike, /, *, mode: str = "reduced") -> LQResult:
     """L Q = x (..., m, n): L (..., m, k) and Q (..., k, n), where k is the smaller of m and n, or n if `mode` is
@@ -122,6 +128,7 @@ def matrices(x: ArrayLike) -> Value:
     return v
 
 
+@by_shapes
 @names_itself
 def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     """U diag(S) Vh = x (..., m, n): U (..., m, k), S (..., k) and Vh (..., k, n), where k is the smaller of m and n;
@@ -134,12 +141,14 @@ def svd(x: ArrayLike, /, *, full_matrices: bool = True) -> SVDResult:
     return SVDResult(*results(F.svd(as_value(x), full_matrices=full_matrices)))
 
 
+@by_shapes
 @names_itself
 def svdvals(x: ArrayLike, /) -> Tensor:
     """Singular values (..., k) of matrices (..., m, n), falling; k is the smaller of m and n."""
     return Tensor(F.svdvals(as_value(x)))
 
 
+@by_shapes
 @names_itself
 def lu_factor(x: ArrayLike, /) -> LUFactors:
     """Both factors of x (..., m, n) in one matrix, and the order of rows, int64 (..., m): what lu_solve takes.
@@ -149,6 +158,7 @@ def lu_factor(x: ArrayLike, /) -> LUFactors:
     return LUFactors(*results(F.lu(as_value(x))))
 
 
+@by_shapes
 @names_itself
 def lu(x: ArrayLike, /) -> LUResult:
     """P L U = x (..., m, n): P (..., m, m), L (..., m, k) and U (..., k, n), where k is the smaller of m and n."""

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from nnc_core.functions.linalg_decompositions import results
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 
 __all__ = ["EigResult", "HessenbergResult", "SchurResult", "eig", "eigvals", "hessenberg", "schur"]
@@ -33,6 +34,7 @@ class HessenbergResult(NamedTuple):
     Q: Tensor
 
 
+@by_shapes
 @names_itself
 def eig(x: ArrayLike, /) -> EigResult:
     """Eigenvalues and eigenvectors of square matrices (..., n, n), in no order, complex also where all are real.
@@ -44,12 +46,14 @@ def eig(x: ArrayLike, /) -> EigResult:
     return EigResult(*results(F.eig(as_value(x))))
 
 
+@by_shapes
 @names_itself
 def eigvals(x: ArrayLike, /) -> Tensor:
     """Eigenvalues (..., n) of square matrices (..., n, n), in no order, complex also where all are real."""
     return Tensor(F.eigvals(as_value(x)))
 
 
+@by_shapes
 @names_itself
 def schur(x: ArrayLike, /, output: str = "real") -> SchurResult:
     """Z T Zᴴ = x (..., n, n): T upper triangular, Z unitary.
@@ -60,6 +64,7 @@ def schur(x: ArrayLike, /, output: str = "real") -> SchurResult:
     return SchurResult(*results(F.schur(as_value(x), output=output)))
 
 
+@by_shapes
 @names_itself
 def hessenberg(x: ArrayLike, /) -> HessenbergResult:
     """Q H Qᴴ = x (..., n, n): H is zero below its first subdiagonal, Q unitary.  It needs SciPy, and has no derivative

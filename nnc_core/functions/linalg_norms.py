@@ -16,6 +16,7 @@ from nnc_core.type import default_float
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -35,6 +36,7 @@ def _vector_norm(v: Value, axes: tuple[int, ...], keepdims: bool, order: float) 
     return F.vector_norm(sizes, axis=tuple(sorted(axes)), ord=order, keepdims=keepdims)
 
 
+@by_shapes
 @names_itself
 def vector_norm(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Tensor:
     """(sum of |x| ** ord) ** (1 / ord) over axes, all of them for None.
@@ -80,6 +82,7 @@ def _matrix_norm(v: Value, keepdims: bool, order: Order) -> Value:
     raise AttributeValueError(f"{order!r} is no norm of matrices", hint="'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
 
 
+@by_shapes
 @names_itself
 def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") -> Tensor:
     """Norms of matrices (..., m, n): "fro" of all elements, "nuc" the sum of the singular values, 2 and -2 the largest
@@ -87,6 +90,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: Order = "fro") 
     return Tensor(_matrix_norm(floats(x), keepdims, ord))
 
 
+@by_shapes
 @names_itself
 def norm(x: ArrayLike, /, ord: Order = None, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Tensor:
     """NumPy's: vector_norm along one axis, matrix_norm over two; without an axis of the whole x, flattened if `ord` is
@@ -108,6 +112,7 @@ def norm(x: ArrayLike, /, ord: Order = None, axis: int | Sequence[int] | None = 
     return Tensor(F.reshape(y, shape=tuple([1 if i in axes else d for i, d in enumerate(v.shape)])) if keepdims else y)
 
 
+@by_shapes
 @names_itself
 def cond(x: ArrayLike, /, p: Order = None) -> Tensor:
     """Condition numbers (...) of matrices (..., m, n): norm `p` times that of the inverse; of singular ones inf.

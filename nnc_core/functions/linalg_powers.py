@@ -18,12 +18,14 @@ from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
 from nnc_core.values.operands import value_of
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
 __all__ = ["expm", "matrix_power"]
 
 
+@by_shapes
 @names_itself
 def matrix_power(x: ArrayLike, n: int, /) -> Tensor:
     """x (..., m, m) times itself n times, by squaring; the identity for 0, powers of the inverse for negative n."""
@@ -54,6 +56,7 @@ DEGREES = {float32: (7, 3.925724783138660, 126), float64: (13, 5.371920351148152
 """Of the Padé approximant, the norm up to which it is right to the last bit, and how often the norm may be halved."""
 
 
+@by_shapes
 @names_itself
 def expm(x: ArrayLike, /) -> Tensor:
     """Exponentials of square matrices (..., n, n), by scaling and squaring of a Padé approximant.

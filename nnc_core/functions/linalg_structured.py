@@ -16,6 +16,7 @@ from nnc_core.operator.matrices import by_column, h, mm
 from nnc_core.type import promote
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -48,6 +49,7 @@ def _rows_and_columns(v: Value, m: int, n: int) -> tuple[Value, Value]:
         return F.reshape(F.arange(size=m, dtype=int64), shape=(m, 1)), F.arange(size=n, dtype=int64)
 
 
+@by_shapes
 @names_itself
 def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     """The matrix with the first column c whose diagonals are constant; its first row is r, of which the first element
@@ -60,6 +62,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     return Tensor(F.take(_joined(column, row), places, axis=0))
 
 
+@by_shapes
 @names_itself
 def circulant(c: ArrayLike, /) -> Tensor:
     """The square matrix with the first column c, each further one turned down by one."""
@@ -69,6 +72,7 @@ def circulant(c: ArrayLike, /) -> Tensor:
     return Tensor(F.take(v, places, axis=0))
 
 
+@by_shapes
 @names_itself
 def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     """The matrix with the first column c whose diagonals from the left below to the right above are constant; its last
@@ -80,6 +84,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     return Tensor(F.take(_joined(column, rest), F.add(*_rows_and_columns(column, m, n)), axis=0))
 
 
+@by_shapes
 @names_itself
 def companion(a: ArrayLike, /) -> Tensor:
     """The matrix whose eigenvalues are the roots of the polynomial with the coefficients a, the highest power first."""
@@ -91,6 +96,7 @@ def companion(a: ArrayLike, /) -> Tensor:
     return Tensor(F.concat(row, constant_beside(v, np.eye(n - 1, n), v.dtype), axis=0))
 
 
+@by_shapes
 @names_itself
 def block_diag(*arrays: ArrayLike) -> Tensor:
     """The matrices one after the other along the diagonal, zeros elsewhere; vectors are rows, numbers matrices of one
@@ -110,6 +116,7 @@ def block_diag(*arrays: ArrayLike) -> Tensor:
     return Tensor(_joined(*rows))
 
 
+@by_shapes
 @names_itself
 def polar(x: ArrayLike, /, side: str = "right") -> PolarResult:
     """U P = x (..., m, n), or P U = x for the side "left": U has orthonormal columns (rows, if there are fewer), P is

@@ -21,6 +21,7 @@ from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_v
 from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -54,6 +55,7 @@ def solved(solve: Callable[[Value], Value], b: Value) -> Value:
     return F.reshape(y, shape=y.shape[:-1])
 
 
+@by_shapes
 @names_itself
 def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """y of x1 y = x2: x1 (..., n, n), x2 (..., n, k) or, of one dimension, (n,); leading axes are broadcast.
@@ -64,6 +66,7 @@ def solve(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(solved(lambda columns: F.solve(a, columns), b))
 
 
+@by_shapes
 @names_itself
 def solve_triangular(x1: ArrayLike, x2: ArrayLike, /, *, lower: bool = False, unit_diagonal: bool = False) -> Tensor:
     """y of x1 y = x2, where x1 is a lower or an upper triangle: its other half is not read, nor is its diagonal with
@@ -72,6 +75,7 @@ def solve_triangular(x1: ArrayLike, x2: ArrayLike, /, *, lower: bool = False, un
     return Tensor(solved(lambda c: F.solve_triangular(a, c, lower=lower, unit_diagonal=unit_diagonal), b))
 
 
+@by_shapes
 @names_itself
 def cholesky_solve(factor: ArrayLike, b: ArrayLike, /, *, upper: bool = False) -> Tensor:
     """y of a y = b, by what cholesky(a, upper=upper) gave.  Shapes as for solve."""
@@ -85,6 +89,7 @@ def cholesky_solve(factor: ArrayLike, b: ArrayLike, /, *, upper: bool = False) -
     return Tensor(solved(both, rhs))
 
 
+@by_shapes
 @names_itself
 def lu_solve(factors: LUFactors | tuple[ArrayLike, ArrayLike], b: ArrayLike, /) -> Tensor:
     """y of a y = b, by what lu_factor(a) gave.  Shapes as for solve."""
@@ -101,12 +106,14 @@ def lu_solve(factors: LUFactors | tuple[ArrayLike, ArrayLike], b: ArrayLike, /) 
     return Tensor(solved(both, rhs))
 
 
+@by_shapes
 @names_itself
 def inv(x: ArrayLike, /) -> Tensor:
     """Inverses of square matrices (..., n, n); LinAlgError if one is singular."""
     return Tensor(F.inv(as_value(x)))
 
 
+@by_shapes
 @names_itself
 def pinv(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """Pseudoinverses (..., n, m) of matrices (..., m, n) (Moore and Penrose).
@@ -139,6 +146,7 @@ def _pinv_of_each(v: Value, rtol: np.ndarray[Any, Any]) -> Value:
     return y
 
 
+@by_shapes
 @names_itself
 def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: float | None = None) -> LstsqResult:
     """The shortest y for which a y is nearest to b: a (..., m, n), b (..., m, k) or, of one dimension, (m,).
@@ -159,6 +167,7 @@ def lstsq(a: ArrayLike, b: ArrayLike, /, *, rtol: float | None = None) -> LstsqR
     return LstsqResult(Tensor(solution), Tensor(residuals), Tensor(rank), Tensor(values))
 
 
+@by_shapes
 @names_itself
 def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     """int64 (...): how many singular values of matrices (..., m, n) are above rtol times the largest; without rtol
@@ -176,12 +185,14 @@ def matrix_rank(x: ArrayLike, /, *, rtol: ArrayLike | None = None) -> Tensor:
     return Tensor(F.sum(F.cast(counts, dtype=int64), axis=(values.ndim - 1,)))
 
 
+@by_shapes
 @names_itself
 def det(x: ArrayLike, /) -> Tensor:
     """Determinants (...) of square matrices (..., n, n)."""
     return Tensor(F.det(as_value(x)))
 
 
+@by_shapes
 @names_itself
 def slogdet(x: ArrayLike, /) -> SlogdetResult:
     """Signs of the determinants of square matrices (..., n, n), of complex ones numbers of magnitude 1, and logarithms
@@ -190,6 +201,7 @@ def slogdet(x: ArrayLike, /) -> SlogdetResult:
     return SlogdetResult(Tensor(sign), Tensor(logarithm))
 
 
+@by_shapes
 @names_itself
 def logdet(x: ArrayLike, /) -> Tensor:
     """Logarithms of the determinants of square matrices (..., n, n): -inf for 0, NaN for a negative one; of complex
@@ -201,6 +213,7 @@ def logdet(x: ArrayLike, /) -> Tensor:
 
 
 # ---- of more dimensions
+@by_shapes
 @names_itself
 def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None) -> Tensor:
     """y of tensordot(a, y, y.ndim) = b; `axes` of a go to its right end first."""
@@ -215,6 +228,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, /, axes: Sequence[int] | None = None
     return Tensor(F.reshape(y, shape=shape))
 
 
+@by_shapes
 @names_itself
 def tensorinv(a: ArrayLike, /, ind: int = 2) -> Tensor:
     """The y for which tensordot(y, a, ind) is the identity; the first `ind` axes of a have as many elements as the

@@ -17,6 +17,7 @@ from nnc_core.type import Dims, is_static
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -27,6 +28,7 @@ __all__ = [
 
 
 # ---- matrices
+@by_shapes
 @names_itself
 def matmul(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Matrix products of the last two axes, the others broadcast: (..., n, k) and (..., k, m) give (..., n, m).
@@ -50,6 +52,7 @@ def _matmul(a: Value, b: Value) -> Value:
     return F.reshape(y, shape=tuple(d for i, d in enumerate(y.shape) if i not in dropped)) if dropped else y
 
 
+@by_shapes
 @names_itself
 def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Matrices (..., m, n) times vectors (..., n), the other axes broadcast."""
@@ -60,6 +63,7 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(F.reshape(y, shape=y.shape[:-1]))
 
 
+@by_shapes
 @names_itself
 def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Vectors (..., n), conjugated, times matrices (..., n, m), the other axes broadcast."""
@@ -70,6 +74,7 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(F.reshape(y, shape=(*y.shape[:-2], y.shape[-1])))
 
 
+@by_shapes
 @names_itself
 def multi_dot(arrays: Sequence[ArrayLike], /) -> Tensor:
     """The matrix product of a chain, in the order with the fewest multiplications; the first and the last may be
@@ -113,6 +118,7 @@ def _product(values: Sequence[Value], parts: dict[tuple[int, int], int], i: int,
 
 
 # ---- vectors
+@by_shapes
 @names_itself
 def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """Sums along an axis of x1, conjugated, times x2, the other axes broadcast."""
@@ -129,6 +135,7 @@ def vecdot(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     return Tensor(F.sum(product, axis=(product.ndim - 1,)))
 
 
+@by_shapes
 @names_itself
 def vdot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The sum of x1, flattened and conjugated, times x2, flattened."""
@@ -136,6 +143,7 @@ def vdot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(_matmul(F.conjugate(flat(a)), flat(b)))
 
 
+@by_shapes
 @names_itself
 def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """The sum over the last axis of x1 and the last but one of x2 (its only one); with a scalar the product."""
@@ -147,6 +155,7 @@ def dot(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(_contracted(a, b, [a.ndim - 1], [b.ndim - 2]))
 
 
+@by_shapes
 @names_itself
 def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """Sums of products over the last axes of both, for all pairs of the others; with a scalar the product."""
@@ -156,6 +165,7 @@ def inner(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(_contracted(a, b, [a.ndim - 1], [b.ndim - 1]))
 
 
+@by_shapes
 @names_itself
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """All products of an element of one and an element of the other, both flattened."""
@@ -163,6 +173,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(F.multiply(F.reshape(a, shape=(a.shape[0], 1)), b))
 
 
+@by_shapes
 @names_itself
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """The vectors at right angles to pairs of vectors of three components along an axis; the other axes broadcast."""
@@ -180,6 +191,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
 
 
 # ---- of more dimensions
+@by_shapes
 @names_itself
 def tensordot(x1: ArrayLike, x2: ArrayLike, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over some axes of x1 and as many of x2: a number of them, the last of x1 and the first of x2,
@@ -214,6 +226,7 @@ def _as_matrix(v: Value, axes: tuple[int, ...], shape: Dims) -> Value:
     return F.reshape(v if axes == tuple(range(v.ndim)) else F.permute(v, axes=axes), shape=shape)
 
 
+@by_shapes
 @names_itself
 def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1 with each element replaced by its product with the whole x2."""
@@ -225,6 +238,7 @@ def kron(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     return Tensor(F.reshape(product, shape=tuple([i * j for i, j in zip(m, n, strict=True)])))
 
 
+@by_shapes
 @names_itself
 def vander(x: ArrayLike, /, n: int | None = None, *, increasing: bool = False) -> Tensor:
     """(len(x), n): the powers of each element, the highest first, or the lowest if `increasing`; n is len(x) if not

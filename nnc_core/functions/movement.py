@@ -16,6 +16,7 @@ from nnc_core.type import DimLike, Dims, whole
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import copied
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -88,6 +89,7 @@ def matrix_transpose(x: ArrayLike, /) -> Tensor:
     return Tensor(F.permute(v, axes=(*range(v.ndim - 2), v.ndim - 1, v.ndim - 2)))
 
 
+@by_shapes
 @names_itself
 def moveaxis(x: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int], /) -> Tensor:
     """Axes brought to other places; those that are not named keep their order."""
@@ -105,6 +107,7 @@ def _each_once(axes: int | Sequence[int], ndim: int) -> list[int]:
     return found
 
 
+@by_shapes
 @names_itself
 def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     """Two axes in each other's place."""
@@ -115,6 +118,7 @@ def swapaxes(x: ArrayLike, axis1: int, axis2: int, /) -> Tensor:
     return Tensor(F.permute(v, axes=tuple(axes)))
 
 
+@by_shapes
 @names_itself
 def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
     """New axes of length one, at these places of the result: (2, 3) with axis 0 gives (1, 2, 3), with -1 (2, 3, 1)."""
@@ -125,6 +129,7 @@ def expand_dims(x: ArrayLike, /, axis: int | Sequence[int] = 0) -> Tensor:
     return Tensor(F.reshape(v, shape=tuple([1 if a in axes else next(lengths) for a in range(v.ndim + len(axes))])))
 
 
+@by_shapes
 @names_itself
 def squeeze(x: ArrayLike, /, axis: Axis = None) -> Tensor:
     """Axes of length one removed: those named, or all.  Raises ShapeError where a named one has another length."""
@@ -183,6 +188,7 @@ def broadcast_to(x: ArrayLike, /, shape: DimLike | Sequence[DimLike]) -> Tensor:
     return Tensor(F.broadcast_to(as_value(x), shape=shape_given(shape)))
 
 
+@by_shapes
 @names_itself
 def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
     """All brought to their common shape."""
@@ -192,6 +198,7 @@ def broadcast_arrays(*arrays: ArrayLike) -> list[Tensor]:
 
 
 # ---- order
+@by_shapes
 @names_itself
 def flip(x: ArrayLike, /, *, axis: Axis = None) -> Tensor:
     """The order of elements reversed along axes, along all without any named."""
@@ -199,18 +206,21 @@ def flip(x: ArrayLike, /, *, axis: Axis = None) -> Tensor:
     return Tensor(F.flip(v, axes=normalise_axes(axis, v.ndim)))
 
 
+@by_shapes
 @names_itself
 def flipud(x: ArrayLike, /) -> Tensor:
     """The rows in reverse order."""
     return flip(x, axis=0)
 
 
+@by_shapes
 @names_itself
 def fliplr(x: ArrayLike, /) -> Tensor:
     """The columns in reverse order."""
     return flip(x, axis=1)
 
 
+@by_shapes
 @names_itself
 def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     """Turned k times by 90 degrees, from the first of two axes towards the second."""
@@ -225,6 +235,7 @@ def rot90(x: ArrayLike, /, k: int = 1, axes: Sequence[int] = (0, 1)) -> Tensor:
     return Tensor(F.flip(F.permute(v, axes=tuple(order)), axes=(a if k % 4 == 1 else b,)))
 
 
+@by_shapes
 @names_itself
 def roll(x: ArrayLike, /, shift: int | Sequence[int], *, axis: int | Sequence[int] | None = None) -> Tensor:
     """Elements shifted along axes; what leaves at one end enters at the other.  The flattened x without an axis.

@@ -15,6 +15,7 @@ from nnc_core.functions.reduction import as_dtype, as_summed, in_dtype, mean, st
 from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -40,6 +41,7 @@ def _ready(x: ArrayLike, axis: Axis, dtype: Any = None) -> tuple[Value, tuple[in
     return v, normalise_axes(axis, v.ndim)
 
 
+@by_shapes
 @names_itself
 def nansum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Sum of what is not NaN; 0 where nothing is left."""
@@ -47,6 +49,7 @@ def nansum(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: b
     return Tensor(F.sum(as_summed(without_nan(v, 0), dtype), axis=axes, keepdims=keepdims))
 
 
+@by_shapes
 @names_itself
 def nanprod(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Product of what is not NaN; 1 where nothing is left."""
@@ -61,6 +64,7 @@ def _mean(v: Value, axes: tuple[int, ...], keepdims: bool) -> Value:
     return F.divide(total, as_dtype(counts(v, axes, keepdims), wide))
 
 
+@by_shapes
 @names_itself
 def nanmean(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, keepdims: bool = False) -> Tensor:
     """Mean of what is not NaN; NaN where nothing is left.  In the dtype that is given, if one is."""
@@ -81,6 +85,7 @@ def _variance(v: Value, axes: tuple[int, ...], correction: float, keepdims: bool
     return F.where(F.greater(degrees, 0), F.divide(total, degrees), float("nan"))
 
 
+@by_shapes
 @names_itself
 def nanvar(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0,
            keepdims: bool = False) -> Tensor:
@@ -91,6 +96,7 @@ def nanvar(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, correction:
     return Tensor(as_dtype(_variance(v, axes, float(correction), keepdims), real_of(v.dtype)))
 
 
+@by_shapes
 @names_itself
 def nanstd(x: ArrayLike, /, axis: Axis = None, dtype: Any = None, *, correction: float = 0.0,
            keepdims: bool = False) -> Tensor:
@@ -111,6 +117,7 @@ def _extremum(v: Value, axes: tuple[int, ...], largest: bool, keepdims: bool) ->
     return F.where(F.greater(counts(v, axes, keepdims), 0), y, float("nan"))
 
 
+@by_shapes
 @names_itself
 def nanmax(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The largest of what is not NaN; NaN where nothing is left."""
@@ -118,6 +125,7 @@ def nanmax(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
     return Tensor(_extremum(v, axes, True, keepdims))
 
 
+@by_shapes
 @names_itself
 def nanmin(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The smallest of what is not NaN; NaN where nothing is left."""
@@ -137,18 +145,21 @@ def _position(x: ArrayLike, axis: int | None, largest: bool, keepdims: bool) -> 
     return Tensor(F.reshape(place, shape=(1,) * ndim) if keepdims and axis is None else place)
 
 
+@by_shapes
 @names_itself
 def nanargmax(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """int64 position of the largest of what is not NaN; -1 where nothing is left (NumPy raises an error there)."""
     return _position(x, axis, True, keepdims)
 
 
+@by_shapes
 @names_itself
 def nanargmin(x: ArrayLike, /, axis: int | None = None, *, keepdims: bool = False) -> Tensor:
     """int64 position of the smallest of what is not NaN; -1 where nothing is left (NumPy raises an error there)."""
     return _position(x, axis, False, keepdims)
 
 
+@by_shapes
 @names_itself
 def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Cumulative sum with NaN as 0; of the flattened array without an axis."""
@@ -156,6 +167,7 @@ def nancumsum(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Te
     return Tensor(F.cumulative_sum(v, axis=a))
 
 
+@by_shapes
 @names_itself
 def nancumprod(x: ArrayLike, /, axis: int | None = None, dtype: Any = None) -> Tensor:
     """Cumulative product with NaN as 1; of the flattened array without an axis."""

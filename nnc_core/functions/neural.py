@@ -13,6 +13,7 @@ from nnc_core.random.generator import Generator, generator_for
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -42,6 +43,7 @@ def _softmax(row: _Row) -> Value:
     return F.masked_softmax(row.x, row.mask, axis=row.axis)
 
 
+@by_shapes
 @names_itself
 def softmax(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) -> Tensor:
     """exp(x) / sum(exp(x)) along an axis.
@@ -51,6 +53,7 @@ def softmax(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) 
     return Tensor(_softmax(_row(x, axis, where)))
 
 
+@by_shapes
 @names_itself
 def softmin(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) -> Tensor:
     """softmax(-x)"""
@@ -58,6 +61,7 @@ def softmin(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) 
     return Tensor(_softmax(row._replace(x=F.negative(row.x))))
 
 
+@by_shapes
 @names_itself
 def log_softmax(x: ArrayLike, /, *, axis: int = -1, where: ArrayLike | None = None) -> Tensor:
     """log(softmax(x)) along an axis, exact where softmax underflows; -inf where the mask `where` is false."""

@@ -18,6 +18,7 @@ from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_values, count_of, names_itself, stack_of
 from nnc_core.values.as_one import as_one
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -119,6 +120,7 @@ def batch_norm_training(x: ArrayLike, scale: ArrayLike | None = None, bias: Arra
 
 
 # ---- within examples
+@by_shapes
 @names_itself
 @as_one
 def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: Axis = -1,
@@ -130,6 +132,7 @@ def layer_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | N
     return _affine(F.standardise(_wide(v), axis=axes, epsilon=float(epsilon)), a, b, v, axes)
 
 
+@by_shapes
 @names_itself
 @as_one
 def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1, epsilon: float = 1e-6) -> Tensor:
@@ -139,6 +142,7 @@ def rms_norm(x: ArrayLike, scale: ArrayLike | None = None, /, *, axis: Axis = -1
     return _affine(F.rms_normalise(_wide(v), axis=axes, epsilon=float(epsilon)), a, None, v, axes)
 
 
+@by_shapes
 @names_itself
 @as_one
 def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *,
@@ -160,6 +164,7 @@ def group_norm(x: ArrayLike, groups: int, scale: ArrayLike | None = None, bias: 
     return _affine(F.reshape(y, shape=v.shape), a, b, v, (at,))
 
 
+@by_shapes
 @names_itself
 @as_one
 def instance_norm(x: ArrayLike, scale: ArrayLike | None = None, bias: ArrayLike | None = None, /, *, axis: int = -1,

@@ -12,6 +12,7 @@ from nnc_core.functions.reduction import as_dtype
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -21,6 +22,7 @@ __all__ = ["bitwise_count", "packbits", "unpackbits"]
 ORDERS = {"big": 1, "little": -1}
 
 
+@by_shapes
 @names_itself
 def bitwise_count(x: ArrayLike, /) -> Tensor:
     """uint8: how many bits of the magnitudes of integers are 1."""
@@ -65,6 +67,7 @@ def _last(v: Value, axis: int | None) -> tuple[Value, int]:
     return (flat(v), 0) if axis is None else (v, normalise_axis(axis, v.ndim))
 
 
+@by_shapes
 @names_itself
 def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") -> Tensor:
     """uint8: booleans or integers, those that are not zero as ones, eight to a byte along an axis, the last byte filled
@@ -86,6 +89,7 @@ def packbits(x: ArrayLike, /, axis: int | None = None, bitorder: str = "big") ->
     return Tensor(as_dtype(F.sum(F.bitwise_left_shift(v, shifts), axis=(a + 1,)), uint8))
 
 
+@by_shapes
 @names_itself
 def unpackbits(x: ArrayLike, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Tensor:
     """uint8 zeros and ones: the bits of bytes along an axis, the first `count` of them, or all but the last -count; of

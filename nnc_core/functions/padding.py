@@ -16,6 +16,7 @@ from nnc_core.type import Dim, DimLike
 from nnc_core.values.arguments import ArrayLike, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -25,6 +26,7 @@ Widths = tuple[DimLike, DimLike]
 """Before and after an axis."""
 
 
+@by_shapes
 @names_itself
 def pad(x: ArrayLike, /, pad_width: Any, mode: str = "constant", **options: Any) -> Tensor:
     """x with more elements around it.

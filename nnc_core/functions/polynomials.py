@@ -21,6 +21,7 @@ from nnc_core.type import promote, whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import value_of
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -46,6 +47,7 @@ def _length(v: Value) -> int:
     return v.spec.static_shape[0]
 
 
+@by_shapes
 @names_itself
 def polyval(p: ArrayLike, x: ArrayLike, /) -> Tensor:
     """p[0] x**(n - 1) + ... + p[n - 1] at every element of x, by Horner's rule."""
@@ -67,12 +69,14 @@ def _aligned(p1: ArrayLike, p2: ArrayLike) -> list[Value]:
     return [F.pad(v, low=(n - _length(v),), high=(0,), interior=(0,)) for v in values]
 
 
+@by_shapes
 @names_itself
 def polyadd(p1: ArrayLike, p2: ArrayLike, /) -> Tensor:
     """The sum of two polynomials."""
     return Tensor(F.add(*_aligned(p1, p2)))
 
 
+@by_shapes
 @names_itself
 def polysub(p1: ArrayLike, p2: ArrayLike, /) -> Tensor:
     """The difference of two polynomials."""
@@ -86,6 +90,7 @@ def polymul(p1: ArrayLike, p2: ArrayLike, /) -> Tensor:
     return convolve(Tensor(a), Tensor(b))
 
 
+@by_shapes
 @names_itself
 def polydiv(u: ArrayLike, v: ArrayLike, /) -> PolyDivision:
     """The quotient of two polynomials, and the remainder: as many coefficients as v has, less one, or those of u if it
@@ -117,6 +122,7 @@ def _order(m: int) -> int:
     return whole(m, "the order", 0)
 
 
+@by_shapes
 @names_itself
 def polyder(p: ArrayLike, /, m: int = 1) -> Tensor:
     """The m-th derivative: m coefficients fewer."""
@@ -126,6 +132,7 @@ def polyder(p: ArrayLike, /, m: int = 1) -> Tensor:
     return Tensor(F.multiply(kept, constant_beside(c, _falling(n, m), kept.dtype)) if n > m and m else kept)
 
 
+@by_shapes
 @names_itself
 def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = 0) -> Tensor:
     """The m-th antiderivative: m coefficients more, the last ones from the constants k, in the order in which the
@@ -145,6 +152,7 @@ def polyint(p: ArrayLike, /, m: int = 1, k: ArrayLike = 0) -> Tensor:
 
 
 # ---- roots
+@by_shapes
 @names_itself
 def roots(p: ArrayLike, /) -> Tensor:
     """The n - 1 complex numbers at which a polynomial of n coefficients is zero, in no order; p[0] is not zero
@@ -161,6 +169,7 @@ def roots(p: ArrayLike, /) -> Tensor:
     return Tensor(F.eigvals(F.concat(row, below, axis=0)))
 
 
+@by_shapes
 @names_itself
 def poly(x: ArrayLike, /) -> Tensor:
     """The polynomial that has these roots, or the characteristic polynomial of a square matrix; its highest coefficient
@@ -176,6 +185,7 @@ def poly(x: ArrayLike, /) -> Tensor:
     return Tensor(F.real(c) if is_complex(c.dtype) and not is_complex(v.dtype) else c)
 
 
+@by_shapes
 @names_itself
 def polyfit(x: ArrayLike, y: ArrayLike, deg: int, /, *, rcond: float | None = None,
             w: ArrayLike | None = None) -> Tensor:

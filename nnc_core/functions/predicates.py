@@ -10,6 +10,7 @@ from nnc_core.functions.dtypes import finfo
 from nnc_core.functions.reduction import as_dtype, as_precise, comparable
 from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -18,24 +19,28 @@ __all__ = [
 ]  # fmt: skip
 
 
+@by_shapes
 @names_itself
 def isfinite(x: ArrayLike, /) -> Tensor:
     """True where x is neither infinite nor NaN; of complex numbers both parts."""
     return Tensor(_finite(as_value(x)))
 
 
+@by_shapes
 @names_itself
 def isinf(x: ArrayLike, /) -> Tensor:
     """True where x is infinite; of complex numbers one part or both."""
     return Tensor(_infinite(as_value(x)))
 
 
+@by_shapes
 @names_itself
 def isposinf(x: ArrayLike, /) -> Tensor:
     """True where x is plus infinity."""
     return Tensor(_equals(as_value(x), inf))
 
 
+@by_shapes
 @names_itself
 def isneginf(x: ArrayLike, /) -> Tensor:
     """True where x is minus infinity."""
@@ -61,6 +66,7 @@ def _equals(v: Value, infinity: float) -> Value:
     return F.equal(v, infinity) if is_float(v.dtype) else F.not_equal(v, v)
 
 
+@by_shapes
 @names_itself
 def isclose(a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
             equal_nan: bool = False) -> Tensor:
@@ -83,6 +89,7 @@ def _apart(a: Value, b: Value, rounded: Value) -> Value:
     return F.where(F.less(rounded, 2.0**62), as_dtype(F.abs(F.subtract(m, n)), rounded.dtype), rounded)
 
 
+@by_shapes
 @names_itself
 def allclose(a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayLike = 1e-8,
              equal_nan: bool = False) -> Tensor:
@@ -90,6 +97,7 @@ def allclose(a: ArrayLike, b: ArrayLike, /, rtol: ArrayLike = 1e-5, atol: ArrayL
     return Tensor(_everywhere(isclose(a, b, rtol, atol, equal_nan)._value))
 
 
+@by_shapes
 @names_itself
 def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> Tensor:
     """True if the shapes and all elements are equal, with `equal_nan` NaN to NaN: a boolean of shape ()."""
@@ -102,6 +110,7 @@ def array_equal(a: ArrayLike, b: ArrayLike, /, equal_nan: bool = False) -> Tenso
     return Tensor(_everywhere(same))
 
 
+@by_shapes
 @names_itself
 def array_equiv(a: ArrayLike, b: ArrayLike, /) -> Tensor:
     """True if the arrays are equal once they are broadcast together: a boolean of shape ()."""
@@ -117,6 +126,7 @@ def _everywhere(v: Value) -> Value:
     return F.all(v, axis=tuple(range(v.ndim)), keepdims=False)
 
 
+@by_shapes
 @names_itself
 def nan_to_num(x: ArrayLike, /, nan: float = 0.0, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """NaN and infinities replaced by numbers: 0 and, unless told otherwise, the dtype's largest ones; in both parts of

@@ -27,6 +27,7 @@ from nnc_core.values.arguments import ArrayLike, Axis, as_values, count_of, name
 from nnc_core.values.dispatch import F
 from nnc_core.values.elementwise_programs import of_elements
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -250,6 +251,7 @@ def _how_many_less(rows: Value, q: Value) -> Value:
     return F.sum(as_dtype(less, int64), axis=(len(kept),))
 
 
+@by_shapes
 @names_itself
 def quantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
              weights: ArrayLike | None = None) -> Tensor:
@@ -262,6 +264,7 @@ def quantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = 
     return _quantile(x, q, 1, axis, method, keepdims, weights, passes_nan=False)
 
 
+@by_shapes
 @names_itself
 def percentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                weights: ArrayLike | None = None) -> Tensor:
@@ -269,6 +272,7 @@ def percentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str 
     return _quantile(x, q, 100, axis, method, keepdims, weights, passes_nan=False)
 
 
+@by_shapes
 @names_itself
 def nanquantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                 weights: ArrayLike | None = None) -> Tensor:
@@ -276,6 +280,7 @@ def nanquantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str
     return _quantile(x, q, 1, axis, method, keepdims, weights, passes_nan=True)
 
 
+@by_shapes
 @names_itself
 def nanpercentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                   weights: ArrayLike | None = None) -> Tensor:
@@ -283,12 +288,14 @@ def nanpercentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: s
     return _quantile(x, q, 100, axis, method, keepdims, weights, passes_nan=True)
 
 
+@by_shapes
 @names_itself
 def median(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The middle element in order, or half-way between the two in the middle; NaN if there is a NaN, or nothing."""
     return _quantile(x, 0.5, 1, axis, "midpoint", keepdims, None, passes_nan=False)
 
 
+@by_shapes
 @names_itself
 def nanmedian(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The median of what is not NaN; NaN where nothing is left."""

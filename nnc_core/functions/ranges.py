@@ -19,12 +19,14 @@ from nnc_core.type import admit_numpy, default_float, whole
 from nnc_core.values.arguments import ArrayLike, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
 __all__ = ["geomspace", "linspace", "logspace"]
 
 
+@by_shapes
 @names_itself
 def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = None, device: Any = None,
              endpoint: bool = True) -> Tensor:
@@ -39,6 +41,7 @@ def linspace(start: ArrayLike, stop: ArrayLike, /, num: int, *, dtype: Any = Non
     return asarray(Tensor(F.floor(_counted(first, last, count, endpoint))), dtype=wanted, device=device)
 
 
+@by_shapes
 @names_itself
 def logspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, base: float = 10.0,
              dtype: Any = None, device: Any = None) -> Tensor:
@@ -50,6 +53,7 @@ def logspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: b
     return asarray(base**exponents, dtype=dtype, device=device)
 
 
+@by_shapes
 @names_itself
 def geomspace(start: ArrayLike, stop: ArrayLike, /, num: int = 50, *, endpoint: bool = True, dtype: Any = None,
               device: Any = None) -> Tensor:

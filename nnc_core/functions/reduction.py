@@ -13,6 +13,7 @@ from nnc_core.shape.axes import normalise_axes, normalise_axis
 from nnc_core.type import admit_numpy, default_float, not_computed, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, count_of, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -90,6 +91,7 @@ def sum_dtype(dtype: Any) -> Any:
     return dtype if dt.is_inexact(dtype) else dt.uint64 if dtype in dt.UNSIGNED else dt.int64
 
 
+@by_shapes
 @names_itself
 def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
         initial: ArrayLike | None = None, where: ArrayLike = True) -> Tensor:
@@ -103,6 +105,7 @@ def sum(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool
     return Tensor(begun(F.sum(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims), initial, F.add, v.dtype))
 
 
+@by_shapes
 @names_itself
 def prod(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
          initial: ArrayLike | None = None, where: ArrayLike = True) -> Tensor:
@@ -143,6 +146,7 @@ def mean_of_taken(v: Value, mask: Value, axes: tuple[int, ...], keepdims: bool) 
     return as_dtype(F.divide(total, count), default_float() if exact else v.dtype)
 
 
+@by_shapes
 @names_itself
 def mean(x: ArrayLike, /, *, axis: Axis = None, dtype: Any = None, keepdims: bool = False,
          where: ArrayLike = True) -> Tensor:
@@ -178,6 +182,7 @@ def _real_result(v: Value, y: Value) -> Tensor:
     return Tensor(as_dtype(y, dt.real_of(v.dtype) if dt.is_inexact(v.dtype) else default_float()))
 
 
+@by_shapes
 @names_itself
 def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
         where: ArrayLike = True) -> Tensor:
@@ -190,6 +195,7 @@ def var(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     return _real_result(v, F.var(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims))
 
 
+@by_shapes
 @names_itself
 def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False,
         where: ArrayLike = True) -> Tensor:
@@ -201,6 +207,7 @@ def std(x: ArrayLike, /, *, axis: Axis = None, correction: float = 0.0, keepdims
     return _real_result(v, F.std(for_deviations(v, axes), axis=axes, correction=float(correction), keepdims=keepdims))
 
 
+@by_shapes
 @names_itself
 def logsumexp(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """log(sum(exp(x))) over axes, without overflow; -inf over nothing."""
@@ -227,6 +234,7 @@ def _extreme(name: str, x: ArrayLike, axis: Axis, keepdims: bool, initial: Array
     return Tensor(begun(found, initial, getattr(F, f"{name}imum"), v.dtype))
 
 
+@by_shapes
 @names_itself
 def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike = True) -> Tensor:
@@ -238,6 +246,7 @@ def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: 
     return _extreme("max", x, axis, keepdims, initial, where)
 
 
+@by_shapes
 @names_itself
 def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike = True) -> Tensor:
@@ -249,6 +258,7 @@ def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: 
     return _extreme("min", x, axis, keepdims, initial, where)
 
 
+@by_shapes
 @names_itself
 def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The maximum less the minimum; integers wrap."""
@@ -266,6 +276,7 @@ def _position(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tens
     return Tensor(F.reshape(flat, shape=(1,) * v.ndim) if keepdims else flat)
 
 
+@by_shapes
 @names_itself
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """int64 position of the first maximum, or of the first NaN; in the flattened array without an axis.
@@ -275,6 +286,7 @@ def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
     return _position("argmax", x, axis, keepdims)
 
 
+@by_shapes
 @names_itself
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
     """int64 position of the first minimum, or of the first NaN; in the flattened array without an axis.
@@ -288,6 +300,7 @@ def _boolean(v: Value) -> Value:
     return as_dtype(v, dt.boolean)
 
 
+@by_shapes
 @names_itself
 def all(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: ArrayLike = True) -> Tensor:
     """Test whether all elements along axes where a mask is true are true (not zero)."""
@@ -296,6 +309,7 @@ def all(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: Ar
     return Tensor(F.all(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
+@by_shapes
 @names_itself
 def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: ArrayLike = True) -> Tensor:
     """Test whether any element along axes where a mask is true is true (not zero)."""
@@ -304,6 +318,7 @@ def any(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, where: Ar
     return Tensor(F.any(v, axis=normalise_axes(axis, v.ndim), keepdims=keepdims))
 
 
+@by_shapes
 @names_itself
 def count_nonzero(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor:
     """int64: how many elements along axes are not zero; NaN is not."""

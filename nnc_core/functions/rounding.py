@@ -12,6 +12,7 @@ from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, as_operands, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.elementwise_programs import of_elements
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -22,8 +23,9 @@ __all__ = [
 ]  # fmt: skip
 
 floor, ceil, trunc = unary("floor"), unary("ceil"), unary("trunc")
-fmod, fmax, fmin, heaviside = binary("fmod"), binary("fmax"), binary("fmin"), binary("heaviside")
-copysign, nextafter, ldexp, signbit = binary("copysign"), binary("nextafter"), binary("ldexp"), unary("signbit")
+fmod, fmax, fmin, heaviside = binary("fmod"), binary("fmax"), binary("fmin"), by_shapes(binary("heaviside"))
+copysign, nextafter, signbit = binary("copysign"), binary("nextafter"), unary("signbit")
+ldexp = by_shapes(binary("ldexp"))
 
 
 class Divmod(NamedTuple):
@@ -47,6 +49,7 @@ class Modf(NamedTuple):
     integral: Tensor
 
 
+@by_shapes
 @names_itself
 def round(x: ArrayLike, /, decimals: int = 0) -> Tensor:
     """Rounded to that many decimals, halves to even; negative decimals round to tens, hundreds ...  Of
@@ -84,6 +87,7 @@ def _floats_rounded(v: Value, decimals: int) -> Value:
     return F.where(F.less(F.abs(shifted), inf), back(F.round(shifted), unit), v)
 
 
+@by_shapes
 @names_itself
 def divmod(x1: ArrayLike, x2: ArrayLike, /) -> Divmod:
     """floor_divide and remainder."""
@@ -91,6 +95,7 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> Divmod:
     return Divmod(Tensor(F.floor_divide(a, b)), Tensor(F.remainder(a, b)))
 
 
+@by_shapes
 @names_itself
 def spacing(x: ArrayLike, /) -> Tensor:
     """The distance to the next float away from zero, with the sign of x; inf for the largest, NaN for infinities."""
@@ -104,6 +109,7 @@ def _spacing(v: Value) -> Value:
     return F.copysign(F.where(F.less(size, inf), gap, nan), v)
 
 
+@by_shapes
 @names_itself
 def frexp(x: ArrayLike, /) -> Frexp:
     """The mantissa and the int32 exponent: x = mantissa * 2**exponent with 1/2 <= |mantissa| < 1; zeros, infinities and
@@ -112,6 +118,7 @@ def frexp(x: ArrayLike, /) -> Frexp:
     return Frexp(Tensor(F.mantissa(v)), Tensor(F.exponent(v)))
 
 
+@by_shapes
 @names_itself
 def modf(x: ArrayLike, /) -> Modf:
     """The fractional and the integral part, both with the sign of x; of integers as floats of the default dtype."""
@@ -129,6 +136,7 @@ def _as_float(v: Value) -> Value:
     return F.multiply(v, 1.0) if is_integer(v.dtype) else v
 
 
+@by_shapes
 @names_itself
 def float_power(x1: ArrayLike, x2: ArrayLike, /) -> Tensor:
     """x1**x2 in float64, so that integers have negative and fractional powers too."""

@@ -22,6 +22,7 @@ from nnc_core.type import Dim, Dims, whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -48,6 +49,7 @@ def _as_dtype(v: Value, dtype: DType) -> Value:
     return v if v.dtype == dtype else F.cast(v, dtype=dtype)
 
 
+@by_shapes
 @names_itself
 def put_along_axis(x: ArrayLike, indices: ArrayLike, values: ArrayLike, /, axis: int | None = -1, *,
                    mode: str = "set") -> Tensor:

@@ -16,6 +16,7 @@ from nnc_core.type import promote
 from nnc_core.values.arguments import ArrayLike, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.elementwise_programs import of_elements
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -24,6 +25,7 @@ __all__ = ["convolve", "correlate", "interp"]
 
 
 # ---- sums of products of shifted signals
+@by_shapes
 @names_itself
 def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
     """y[k] = sum x1[i] x2[k - i] of two vectors.
@@ -37,6 +39,7 @@ def convolve(x1: ArrayLike, x2: ArrayLike, /, mode: str = "full") -> Tensor:
     return Tensor(_slid(a, F.flip(b, axes=(0,)), mode))
 
 
+@by_shapes
 @names_itself
 def correlate(x1: ArrayLike, x2: ArrayLike, /, mode: str = "valid") -> Tensor:
     """y[k] = sum x1[i + k] x2[i] of two vectors, x2 conjugated; modes as `convolve` has them."""
@@ -77,6 +80,7 @@ def _slid(a: Value, b: Value, mode: str) -> Value:
 
 
 # ---- between samples
+@by_shapes
 @names_itself
 def interp(x: ArrayLike, xp: ArrayLike, fp: ArrayLike, /, left: Any = None, right: Any = None,
            period: float | None = None) -> Tensor:

@@ -21,6 +21,7 @@ from nnc_core.shape.elementwise import broadcast
 from nnc_core.type import whole
 from nnc_core.values.arguments import ArrayLike, as_value, as_values, names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -37,6 +38,7 @@ class TopK(NamedTuple):
     indices: Tensor
 
 
+@by_shapes
 @names_itself
 def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """The elements along an axis from the smallest to the largest, NaN last; or the other way round."""
@@ -44,6 +46,7 @@ def sort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: b
     return Tensor(F.sort(v, axis=normalise_axis(axis, v.ndim), descending=descending))
 
 
+@by_shapes
 @names_itself
 def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable: bool = True) -> Tensor:
     """int64 positions of the elements along an axis, from the smallest to the largest, or the other way round."""
@@ -51,6 +54,7 @@ def argsort(x: ArrayLike, /, *, axis: int = -1, descending: bool = False, stable
     return Tensor(F.argsort(v, axis=normalise_axis(axis, v.ndim), descending=descending))
 
 
+@by_shapes
 @names_itself
 def lexsort(keys: ArrayLike | Sequence[ArrayLike], /, axis: int = -1) -> Tensor:
     """int64 positions along an axis of the keys, ordered by the last key, where that is equal by the one before it,
@@ -66,7 +70,7 @@ def _stacked(keys: Sequence[ArrayLike]) -> Value:
         raise OperandError("no keys to sort by")
     values = as_values(*keys)
     shape = broadcast(*[v.shape for v in values])
-    rows = [F.reshape(F.broadcast_to(v, shape=shape), shape=(1, *shape)) for v in values]
+    rows = [F.reshape(v if v.shape == shape else F.broadcast_to(v, shape=shape), shape=(1, *shape)) for v in values]
     return F.concat(*rows, axis=0)
 
 
@@ -80,6 +84,7 @@ def _places(kth: int | Sequence[int], length: Any) -> tuple[int, ...]:
     return tuple(map(int, places))
 
 
+@by_shapes
 @names_itself
 def partition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
     """The elements along an axis so that the k-th stands where it would in order, none before it is larger and none
@@ -92,6 +97,7 @@ def partition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) 
     return Tensor(F.sort(v, axis=a) if found is None else found)
 
 
+@by_shapes
 @names_itself
 def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -1) -> Tensor:
     """int64 positions of the elements as `partition` has them."""
@@ -100,6 +106,7 @@ def argpartition(x: ArrayLike, kth: int | Sequence[int], /, axis: int | None = -
     return Tensor(F.argsort(v, axis=a) if found is None else found)
 
 
+@by_shapes
 @names_itself
 def top_k(x: ArrayLike, k: int, /, *, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
     """The k largest (or smallest) elements along an axis and where they are, in order, of equal ones the first first.
@@ -119,6 +126,7 @@ def _is_right(side: str) -> bool:
     return side == "right"
 
 
+@by_shapes
 @names_itself
 def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter: ArrayLike | None = None) -> Tensor:
     """int64: where each of x2 would have to stand in x1, a sorted vector: before its equals ("left") or behind them.
@@ -134,6 +142,7 @@ def searchsorted(x1: ArrayLike, x2: ArrayLike, /, *, side: str = "left", sorter:
     return Tensor(F.searchsorted(F.take(v, order, axis=0), values, right=right))
 
 
+@by_shapes
 @names_itself
 def digitize(x: ArrayLike, bins: ArrayLike, /, right: bool = False) -> Tensor:
     """int64: the number of the bin that each element lies in; bins[i - 1] <= x < bins[i], or bins[i - 1] < x <= bins[i]

@@ -14,12 +14,14 @@ from nnc_core.type import admit_numpy, promote
 from nnc_core.values.arguments import ArrayLike, Axis, as_value, as_value_beside, as_values, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import use_device
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
 __all__ = ["average", "corrcoef", "cov"]
 
 
+@by_shapes
 @names_itself
 def average(x: ArrayLike, /, axis: Axis = None, weights: ArrayLike | None = None, returned: bool = False, *,
             keepdims: bool = False) -> Any:
@@ -134,6 +136,7 @@ def _squeezed(c: Value) -> Tensor:
     return Tensor(F.reshape(c, shape=()) if c.shape == (1, 1) else c)
 
 
+@by_shapes
 @names_itself
 def cov(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
         ddof: float | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, *,
@@ -149,6 +152,7 @@ def cov(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: 
     return _squeezed(_covariance(x, y, rowvar, lost, fweights, aweights, dtype))
 
 
+@by_shapes
 @names_itself
 def corrcoef(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """The correlations of variables, from -1 to 1: covariances divided by both standard deviations."""

@@ -16,6 +16,7 @@ from nnc_core.functions.reduction import as_dtype
 from nnc_core.type import admit_numpy, default_float, whole
 from nnc_core.values.arguments import names_itself
 from nnc_core.values.dispatch import F
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -48,24 +49,28 @@ def _cosines(*heights: float) -> Callable[[Value], Value]:
     return shape
 
 
+@by_shapes
 @names_itself
 def hanning(length: int, /, *, periodic: bool = False, dtype: Any = None, device: Any = None) -> Tensor:
     """Half a cosine wave over its lowest point: 0 at both ends."""
     return _window(length, periodic, dtype, device, _cosines(0.5, 0.5))
 
 
+@by_shapes
 @names_itself
 def hamming(length: int, /, *, periodic: bool = False, dtype: Any = None, device: Any = None) -> Tensor:
     """A cosine wave with 0.08 at both ends."""
     return _window(length, periodic, dtype, device, _cosines(0.54, 0.46))
 
 
+@by_shapes
 @names_itself
 def blackman(length: int, /, *, periodic: bool = False, dtype: Any = None, device: Any = None) -> Tensor:
     """Two cosine waves, with 0 at both ends."""
     return _window(length, periodic, dtype, device, _cosines(0.42, 0.5, 0.08))
 
 
+@by_shapes
 @names_itself
 def general_cosine(length: int, coefficients: Sequence[float], /, *, periodic: bool = False, dtype: Any = None,
                    device: Any = None) -> Tensor:
@@ -77,12 +82,14 @@ def general_cosine(length: int, coefficients: Sequence[float], /, *, periodic: b
     return _window(length, periodic, dtype, device, _cosines(*heights, *[0.0] * (2 - len(heights))))
 
 
+@by_shapes
 @names_itself
 def bartlett(length: int, /, *, periodic: bool = False, dtype: Any = None, device: Any = None) -> Tensor:
     """A triangle, with 0 at both ends."""
     return _window(length, periodic, dtype, device, lambda t: F.subtract(1, F.abs(t)))
 
 
+@by_shapes
 @names_itself
 def kaiser(length: int, beta: float, /, *, periodic: bool = False, dtype: Any = None, device: Any = None) -> Tensor:
     """i0(beta sqrt(1 - t**2)) / i0(beta) at places t from -1 to 1."""

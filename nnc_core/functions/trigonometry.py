@@ -8,6 +8,7 @@ from nnc_core.functions.pointwise import binary, unary
 from nnc_core.values.arguments import ArrayLike, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import operand
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 
 __all__ = [
@@ -20,18 +21,21 @@ sinh, cosh, asinh, acosh, atanh = unary("sinh"), unary("cosh"), unary("asinh"), 
 sinc, cbrt, rsqrt, hypot = unary("sinc"), unary("cbrt"), unary("rsqrt"), binary("hypot")
 
 
+@by_shapes
 @names_itself
 def reciprocal(x: ArrayLike, /) -> Tensor:
     """1 / x; integers become floats of the default dtype."""
     return Tensor(F.divide(1.0, operand(x)))
 
 
+@by_shapes
 @names_itself
 def deg2rad(x: ArrayLike, /) -> Tensor:
     """Degrees as radians."""
     return Tensor(F.multiply(operand(x), pi / 180))
 
 
+@by_shapes
 @names_itself
 def rad2deg(x: ArrayLike, /) -> Tensor:
     """Radians as degrees."""

@@ -21,6 +21,7 @@ from nnc_core.values.in_place import copied_and_written, of_arrays
 from nnc_core.values.modes import lazy
 from nnc_core.values.operands import operand, value_of
 from nnc_core.values.postponed import one, postponable
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -108,6 +109,7 @@ def _places(x: Value, keys: list[Any]) -> list[tuple[int, int]]:
     return [] if not found or is_static(shape_of(x)) else found
 
 
+@by_shapes
 def _written(x: Value, key: Any, value: Any, mode: str) -> Value:
     keys, arrays = _expanded(key, x.ndim)
     if not is_static(x.shape):

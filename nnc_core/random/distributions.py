@@ -10,15 +10,17 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import Any, TypeAlias
 
-from nnc_core.base.dtype import DType, accumulator, is_float, is_integer
+from nnc_core.base.dtype import DType, accumulator, int64, is_float, is_integer
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
 from nnc_core.shape.axes import normalise_axis
 from nnc_core.shape.elementwise import broadcast
-from nnc_core.type import DimLike, Dims, admit_numpy, default_float, promote
-from nnc_core.values.arguments import located
+from nnc_core.symbol import checked_number
+from nnc_core.type import DimLike, Dims, TensorSpec, admit_numpy, default_float, promote
+from nnc_core.values.arguments import count_of, located
 from nnc_core.values.dispatch import F
-from nnc_core.values.from_host import host_value
+from nnc_core.values.from_host import host_value, scalar_array
 from nnc_core.values.operands import operand
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 
@@ -62,10 +64,39 @@ def _moved(z: Value, location: Any, scale: Any, dtype: DType) -> Tensor:
     return Tensor(z if z.dtype == dtype else F.cast(z, dtype=dtype))
 
 
+# ---- functions of one uniform number
+@by_shapes
+def _exponential(key: Value, dims: Dims, dtype: DType) -> Value:
+    return F.negative(F.log(F.open_uniform(key, shape=dims, dtype=dtype)))
+
+
+@by_shapes
+def _gumbel(key: Value, dims: Dims, dtype: DType) -> Value:
+    return F.negative(F.log(F.negative(F.log(F.open_uniform(key, shape=dims, dtype=dtype)))))
+
+
+@by_shapes
+def _laplace(key: Value, dims: Dims, dtype: DType) -> Value:
+    centred = F.subtract(F.multiply(F.open_uniform(key, shape=dims, dtype=dtype), 2.0), 1.0)
+    return F.multiply(F.sign(centred), F.negative(F.log1p(F.negative(F.abs(centred)))))
+
+
+@by_shapes
+def _logistic(key: Value, dims: Dims, dtype: DType) -> Value:
+    return F.logit(F.open_uniform(key, shape=dims, dtype=dtype))
+
+
+OF_KEYS = {"exponential": _exponential, "gumbel": _gumbel, "laplace": _laplace}
+"""Draws of standard numbers, of a key, a shape and a dtype, that are no operators."""
+
+
 class Distributions:
     """Methods of Generator."""
 
     def _next_key(self) -> Value:
+        raise NotImplementedError
+
+    def _next(self, name: str, shape: Dims, dtype: DType) -> Value:
         raise NotImplementedError
 
     @property
@@ -81,40 +112,49 @@ class Distributions:
 
     def _value(self, x: Parameter, dtype: DType | None = None) -> Value:
         v = self._given(x)
+        if v.__class__ is float or v.__class__ is int:
+            of = dtype or (default_float() if v.__class__ is float else int64)
+            return Value(scalar_array(self._stack, checked_number(v, of)), self._stack, TensorSpec((), of))
         if not isinstance(v, Value):
             v = host_value(v, dtype=dtype or (default_float() if isinstance(x, float) else None), stack=self._stack)
         return v
 
     # ---- functions of one uniform number
-    def _open(self, shape: Dims, dtype: DType) -> Value:
-        return F.open_uniform(self._next_key(), shape=shape, dtype=accumulator(dtype))
+    def _standard(self, name: str, dims: Dims, kind: DType) -> Tensor:
+        z = self._next(name, dims, accumulator(kind))
+        return Tensor(z if z.dtype == kind else F.cast(z, dtype=kind))
 
     @located
     def exponential(self, shape: Shape = (), scale: Parameter = 1.0, dtype: Any = None) -> Tensor:
         """Exponentially distributed floats with that mean."""
+        if scale.__class__ is float and scale == 1.0:
+            return self._standard("exponential", shape_of(shape), dtype_of(dtype))
         s = self._given(scale)
         kind = dtype_of(dtype, [s])
-        u = self._open(dims_of(shape, s), kind)
-        return _moved(F.negative(F.log(u)), 0, s, kind)
+        z = self._next("exponential", dims_of(shape, s), accumulator(kind))
+        return _moved(z, 0, s, kind)
 
     @located
     def gumbel(self, shape: Shape = (), location: Parameter = 0.0, scale: Parameter = 1.0,
                dtype: Any = None) -> Tensor:
         """location - scale * log(-log(u))"""
+        if location.__class__ is scale.__class__ is float and (location, scale) == (0.0, 1.0):
+            return self._standard("gumbel", shape_of(shape), dtype_of(dtype))
         m, s = self._given(location), self._given(scale)
         kind = dtype_of(dtype, [m, s])
-        u = self._open(dims_of(shape, m, s), kind)
-        return _moved(F.negative(F.log(F.negative(F.log(u)))), m, s, kind)
+        z = self._next("gumbel", dims_of(shape, m, s), accumulator(kind))
+        return _moved(z, m, s, kind)
 
     @located
     def laplace(self, shape: Shape = (), location: Parameter = 0.0, scale: Parameter = 1.0,
                 dtype: Any = None) -> Tensor:
         """Density exp(-|x - location| / scale) / (2 scale)."""
+        if location.__class__ is scale.__class__ is float and (location, scale) == (0.0, 1.0):
+            return self._standard("laplace", shape_of(shape), dtype_of(dtype))
         m, s = self._given(location), self._given(scale)
         kind = dtype_of(dtype, [m, s])
-        centred = F.subtract(F.multiply(self._open(dims_of(shape, m, s), kind), 2.0), 1.0)
-        size = F.negative(F.log1p(F.negative(F.abs(centred))))
-        return _moved(F.multiply(F.sign(centred), size), m, s, kind)
+        z = self._next("laplace", dims_of(shape, m, s), accumulator(kind))
+        return _moved(z, m, s, kind)
 
     @located
     def logistic(self, shape: Shape = (), location: Parameter = 0.0, scale: Parameter = 1.0,
@@ -122,7 +162,8 @@ class Distributions:
         """Distribution function sigmoid((x - location) / scale)."""
         m, s = self._given(location), self._given(scale)
         kind = dtype_of(dtype, [m, s])
-        return _moved(F.logit(self._open(dims_of(shape, m, s), kind)), m, s, kind)
+        z = _logistic(self._next_key(), dims_of(shape, m, s), accumulator(kind))
+        return _moved(z, m, s, kind)
 
     # ---- normal ones
     @located
@@ -254,6 +295,9 @@ class Distributions:
 
 
 def _times(matrix: Value, vector: Value) -> Value:
+    if matrix.ndim == 2:  # vectors as the rows of one matrix
+        rows = F.reshape(vector, shape=(count_of(vector.shape[:-1]), vector.shape[-1]))
+        return F.reshape(F.matmul(rows, matrix, transpose_a=False, transpose_b=True), shape=vector.shape)
     column = F.reshape(vector, shape=(*vector.shape, 1))
     return F.reshape(F.matmul(matrix, column, transpose_a=False, transpose_b=False), shape=vector.shape)
 

@@ -10,7 +10,7 @@ import numpy as np
 from nnc_core.base.dtype import DType, accumulator, boolean, is_integer, uint64
 from nnc_core.base.errors import AttributeValueError, DeviceLostError, DTypeError, OperandError, ShapeError
 from nnc_core.device import NO_VALUES
-from nnc_core.random.distributions import Distributions, Parameter, Shape, dims_of, dtype_of, shape_of
+from nnc_core.random.distributions import OF_KEYS, Distributions, Parameter, Shape, dims_of, dtype_of, shape_of
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.type import Dims, admit_numpy, whole
 from nnc_core.values.arguments import located
@@ -19,6 +19,7 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import current_stack, current_trace, tracing
 from nnc_core.values.operands import value_of
+from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
 from nnc_core.values.whole import as_whole
@@ -89,6 +90,8 @@ class Generator(Distributions):
                 after, drawn = found
                 self.key.advance(after)
                 return drawn  # type: ignore[no-any-return]
+        if name in OF_KEYS:
+            return OF_KEYS[name](self._next_key(), shape, dtype)
         return getattr(F, name)(self._next_key(), shape=shape, dtype=dtype)  # type: ignore[no-any-return]
 
     @property
@@ -144,8 +147,7 @@ class Generator(Distributions):
         """
         kind = admit_numpy(dtype)
         span = _checked_span(low, high, kind)
-        word = F.random_bits(self._next_key(), shape=shape_of(shape), dtype=uint64)
-        return Tensor(_shifted(_scaled(word, span), low, kind))
+        return Tensor(_integers(self._next_key(), shape_of(shape), span, low, kind))
 
     randint = integers
 
@@ -224,6 +226,12 @@ def _checked_span(low: int, high: int, dtype: DType) -> int:
         raise AttributeValueError(f"{span} different integers are neither at most 2**32 nor a power of two",
                                   operator="integers", hint="draw bits(dtype=\"uint64\") and reject what is too large")
     return span
+
+
+@by_shapes
+def _integers(key: Value, dims: Dims, span: int, low: int, dtype: DType) -> Value:
+    word = F.random_bits(key, shape=dims, dtype=uint64)
+    return _shifted(_scaled(word, span), low, dtype)
 
 
 def _scaled(word: Value, span: int) -> Value:

@@ -23,7 +23,7 @@ from nnc_core.type import TensorSpec
 from nnc_core.values.dispatch import F
 from nnc_core.values.modes import deferred, use_device
 from nnc_core.values.value import Value
-from nnc_core.values.whole import PROGRAM, as_whole
+from nnc_core.values.whole import PROGRAM, as_whole, noting
 
 LENGTH = 1 << 15
 """Elements of the arrays that programs are written for: kernels run them on arrays of every size."""
@@ -54,11 +54,12 @@ def _by_program(f: Function, operands: tuple[Any, ...]) -> Value | None:
     for x in operands:
         if x.__class__ is not Value:
             kind.append(x)
-        elif x.array is None or x.tracked:
+        elif (x.array is None and noting.get() is None) or x.tracked:
             return None
         else:
             values.append(x)
-            kind.append((x.array.dtype, bool(x.array.shape)))
+            like = x.spec if x.array is None else x.array
+            kind.append((like.dtype, bool(like.shape)))
     if not values or PROGRAM not in values[0].stack.device.eager:
         return None
     key = (*kind,)
@@ -92,9 +93,13 @@ def written(f: Function, operands: tuple[Any, ...]) -> Program | None:
     specs = [TensorSpec((LENGTH,) if v.shape or alone else (), v.dtype) for v in values]
     symbols = [Value(None, values[0].stack, spec) for spec in specs]
     apart = iter(symbols)
-    with deferred(keep_graph=True), use_device(values[0].stack):
-        writer = _Writer(symbols)
-        result = writer.read(f(*[next(apart) if x.__class__ is Value else x for x in operands]))
+    around = noting.set(None)
+    try:
+        with deferred(keep_graph=True), use_device(values[0].stack):
+            writer = _Writer(symbols)
+            result = writer.read(f(*[next(apart) if x.__class__ is Value else x for x in operands]))
+    finally:
+        noting.reset(around)
     return Program((*writer.steps,), (*specs,), (result.number,)) if isinstance(result, StepResult) else None
 
 

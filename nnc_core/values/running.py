@@ -47,7 +47,7 @@ def _run(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSp
 def body_of(op: Op, values: Sequence[Value], attributes: Attributes, spec: TensorSpec, stack: Stack) -> Way | None:
     """The way of a composite that the device does not take whole."""
     decompose = op.decompose
-    if decompose is None or stack.engine.executor.claims(op, [v.array for v in values], attributes, spec):
+    if decompose is None or takes_whole(op, [v.array for v in values], attributes, spec, stack):
         return None
 
     def run(arrays: Sequence[Any]) -> Any:
@@ -55,3 +55,8 @@ def body_of(op: Op, values: Sequence[Value], attributes: Attributes, spec: Tenso
             return decompose(F, *[Value(array, stack) for array in arrays], *attributes).array
 
     return run
+
+
+def takes_whole(op: Op, arrays: Sequence[Any], attributes: Attributes, spec: TensorSpec, stack: Stack) -> bool:
+    """Tell whether the device has a kernel for a composite of these arrays."""
+    return stack.engine.executor.claims(op, arrays, attributes, spec)

@@ -7,7 +7,8 @@ followed for a gradient, looked at one by one, or replaced.
 
 from __future__ import annotations
 
-from typing import Any
+from contextvars import ContextVar
+from typing import Any, Protocol
 
 from nnc_core.base.fast_path import CLOSED_BY
 from nnc_core.type import Attributes
@@ -17,15 +18,27 @@ from nnc_core.values.value import Value
 PROGRAM = "program"
 """The name of a kernel that runs programs of operators on each element, which are its attribute."""
 
+class Noting(Protocol):
+    """The notes of what eager code would run, while operators are recorded."""
+
+    def whole(self, kernel: Any, operands: tuple[Value, ...], attributes: Attributes) -> Any:
+        """Symbols for what a kernel gives; None where it takes no such operands."""
+
+
+noting: ContextVar[Noting | None] = ContextVar("nnc_noting", default=None)
+
 
 def as_whole(name: str, operands: tuple[Value, ...], attributes: Attributes = ()) -> Any:
     """The result of the device's own kernel, of several results a tuple; None where there is none for such operands."""
-    if CLOSED_BY or lazy.get():
+    noted = noting.get() if lazy.get() else None
+    if CLOSED_BY or (lazy.get() and noted is None):
         return None
     stack = operands[0].stack
     kernel = stack.device.eager.get(name)
     if kernel is None or stack.operator.replaced or not stack.infers_by_dtype:
         return None
+    if noted is not None:
+        return noted.whole(kernel, operands, attributes)
     for v in operands:
         if v.__class__ is not Value or v.array is None or v.tracked or v.trace is not None or v.stack is not stack:
             return None

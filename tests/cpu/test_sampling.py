@@ -49,7 +49,7 @@ def test_alike_and_each_with_its_own_rate_are_drawn_alike() -> None:
 
 
 def test_words_of_blocks_are_those_of_the_cipher() -> None:
-    blocks = CpuDevice(machine_code=True).eager["random_gamma"].__closure__[0].cell_contents.blocks  # type: ignore[attr-defined]
+    blocks = CpuDevice(machine_code=True).eager["random_gamma"].tools.blocks  # type: ignore[attr-defined]
     numbers = np.arange(2 * MANY, dtype=np.uint64) * np.uint64(ATTEMPT + 1)
     for seed, draw in ((0, 0), (2**64 - 1, 2**63 + 5)):
         np.testing.assert_array_equal(blocks(seed, draw, numbers), sampling.TOOLS.blocks(seed, draw, numbers))

@@ -16,6 +16,8 @@ DRAWS: list[Callable[[nnc.Generator, int], nnc.Tensor]] = [
     lambda g, n: g.uniform(n, dtype="float64"), lambda g, n: g.normal((n, 2), dtype="float64"),
     lambda g, n: g.normal(n, dtype="float16"), lambda g, n: g.uniform(n, dtype="bfloat16"),
     lambda g, n: g.bernoulli(0.3, n), lambda g, n: g.integers(0, 10, n), lambda g, n: g.exponential(n),
+    lambda g, n: g.gumbel(n), lambda g, n: g.laplace((n, 1)), lambda g, n: g.logistic(n), lambda g, n: g.permutation(n),
+    lambda g, n: g.exponential(n, 2.0, "float64"), lambda g, n: g.laplace(n, dtype="float16"),
 ]  # fmt: skip
 
 
@@ -54,7 +56,10 @@ def test_what_was_drawn_is_in_memory_of_its_own(draw: Callable[[nnc.Generator], 
     np.testing.assert_array_equal(draw(g).numpy(), before)
 
 
-@pytest.mark.parametrize("draw", [lambda g, n: g.uniform(n), lambda g, n: g.normal(n), lambda g, n: g.normal(n, 1, 2)])
+@pytest.mark.parametrize("draw", [
+    lambda g, n: g.uniform(n), lambda g, n: g.normal(n), lambda g, n: g.normal(n, 1, 2), lambda g, n: g.exponential(n),
+    lambda g, n: g.gumbel(n), lambda g, n: g.laplace(n),
+])
 def test_finished_numbers_are_those_of_a_draw_by_itself(draw: Callable[[nnc.Generator, int], nnc.Tensor]) -> None:
     g = nnc.Generator(11)
     for k in range(150):
@@ -84,3 +89,42 @@ def test_words_are_scaled_as_the_operators_scale_them(span: int) -> None:
     for a, b in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(a, b)
         assert a.min() >= -2 and a.max() < span - 2
+
+
+SAMPLED: list[Callable[[nnc.Generator], nnc.Tensor]] = [
+    lambda g: g.poisson(3.0, 8), lambda g: g.poisson(1000.0, (2, 3)), lambda g: g.gamma(0.7, 8),
+    lambda g: g.binomial(100, 0.3, (2, 3)), lambda g: g.beta(2.0, 3.0, 8),
+    lambda g: g.poisson(nnc.asarray([0.5, 20.0, 0.0, -1.0]), (3, 4)),
+    lambda g: g.binomial(nnc.asarray([1, 50, 0]), nnc.asarray([[0.2], [0.9]])),
+    lambda g: g.multinomial(nnc.asarray([10, 3]), nnc.asarray([0.2, 0.3, 0.5])),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("start", [0, 2**64 - 20])
+@pytest.mark.parametrize("sample", SAMPLED)
+def test_what_is_sampled_ahead_is_that_of_a_draw_by_itself(sample: Callable[[nnc.Generator], nnc.Tensor],
+                                                           start: int) -> None:
+    g = nnc.Generator(11)
+    g.state = (11, start)
+    found = [sample(g).numpy() for _ in range(30)]
+    for k in (0, 1, 4, 5, 6, 19, 20, 29):
+        alone = nnc.Generator(11)
+        alone.state = (11, (start + k) % 2**64)
+        alone.bits(1)
+        alone.state = (11, (start + k) % 2**64)
+        np.testing.assert_array_equal(sample(alone).numpy(), found[k])
+
+
+def test_other_parameters_and_other_seeds_are_other_numbers() -> None:
+    g, other = nnc.Generator(1), nnc.Generator(2)
+    for _ in range(8):
+        first, second = g.poisson(50.0, 8).numpy(), other.poisson(50.0, 8).numpy()
+        assert (first != second).any()
+    x = g.poisson(50.0, 8)
+    kept = x.numpy()
+    x[...] = 0
+    g.state = (1, 8)
+    for _ in range(6):
+        g.state = (1, 8)
+        np.testing.assert_array_equal(g.poisson(50.0, 8).numpy(), kept)
+    assert (g.poisson(5.0, 8).numpy() < 30).all()

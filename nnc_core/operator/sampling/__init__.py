@@ -6,8 +6,10 @@ What a device may have quicker ways for, with the same bits, are its `Tools`.
 
 from nnc_core.operator.sampling.binomial import binomial, multinomial
 from nnc_core.operator.sampling.choosing import distinct_integers, weighted_choice
-from nnc_core.operator.sampling.drawing import TOOLS, Tools
+from nnc_core.operator.sampling.drawing import TOOLS, Draws, Tools
 from nnc_core.operator.sampling.gamma import gamma
 from nnc_core.operator.sampling.poisson import poisson
 
-__all__ = ["TOOLS", "Tools", "binomial", "distinct_integers", "gamma", "multinomial", "poisson", "weighted_choice"]
+__all__ = [
+    "TOOLS", "Draws", "Tools", "binomial", "distinct_integers", "gamma", "multinomial", "poisson", "weighted_choice",
+]  # fmt: skip

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from nnc_core.codegen.numpy_expansions import evaluate
-from nnc_core.operator.philox import philox_blocks, philox_words
+from nnc_core.operator.philox import IN_ORDER, encipher, philox_blocks, philox_words, round_keys
 
 Array = np.ndarray[Any, Any]
 ATTEMPT = 1 << 40
@@ -53,8 +53,29 @@ class Draw(NamedTuple):
         return self.tools.blocks(self.seed, self.number, index.astype(np.uint64) + np.uint64(attempt * ATTEMPT))
 
 
-def draw_of(key: Any, tools: Tools) -> Draw:
-    """The draw that a key names."""
+class Draws(NamedTuple):
+    """Draws of one seed from a number on, each of so many elements, one after the other."""
+
+    seed: int
+    first: int
+    size: int
+    tools: Tools
+
+    def words(self, index: Array, attempt: int = 0) -> Array:
+        draws, elements = np.divmod(index.astype(np.uint64), np.uint64(self.size))
+        out, lanes = np.empty((len(index), 4), np.uint32), np.empty((3, 2, len(index)), np.uint64)
+        encipher(round_keys(self.seed), draws + np.uint64(self.first), elements + np.uint64(attempt * ATTEMPT), lanes,
+                 out, IN_ORDER)
+        return out
+
+
+AnyDraw: TypeAlias = Draw | Draws
+
+
+def draw_of(key: Any, tools: Tools) -> AnyDraw:
+    """The draw that a key names; several draws are themselves."""
+    if key.__class__ is Draws:
+        return key
     seed, number = np.asarray(key).tolist()
     return Draw(seed, number, tools)
 
@@ -70,7 +91,7 @@ def fine_fraction(high: Array, low: Array) -> Array:
     return (whole + 0.5) * 2.0**-52
 
 
-def _in_pieces(sample: Callable[..., Array], draw: Draw, index: Array, *parameters: Array) -> Array:
+def _in_pieces(sample: Callable[..., Array], draw: AnyDraw, index: Array, *parameters: Array) -> Array:
     """The numbers of some elements after those of others: what is computed on the way stays in the cache."""
     out = np.empty(len(index))
     for begin in range(0, len(index), PIECE):
@@ -79,7 +100,7 @@ def _in_pieces(sample: Callable[..., Array], draw: Draw, index: Array, *paramete
     return out
 
 
-def sampled(sample: Callable[..., Array], draw: Draw, index: Array, chosen: Array, out: Array,
+def sampled(sample: Callable[..., Array], draw: AnyDraw, index: Array, chosen: Array, out: Array,
             *parameters: Array) -> None:
     """Fill the chosen elements of out, which have these places in their draw."""
     at = np.flatnonzero(chosen)
@@ -89,7 +110,7 @@ def sampled(sample: Callable[..., Array], draw: Draw, index: Array, chosen: Arra
         out[at] = _in_pieces(sample, draw, index[at], *[p[at] for p in parameters])
 
 
-def by_rejection(propose: Proposal, draw: Draw, index: Array, *parameters: Array) -> Array:
+def by_rejection(propose: Proposal, draw: AnyDraw, index: Array, *parameters: Array) -> Array:
     """Attempts until each element has been accepted."""
     out, accepted = propose(draw.words(index), *parameters)
     left, attempt = np.flatnonzero(~accepted), 1
@@ -100,7 +121,7 @@ def by_rejection(propose: Proposal, draw: Draw, index: Array, *parameters: Array
     return out
 
 
-def single_fraction(draw: Draw, index: Array) -> Array:
+def single_fraction(draw: AnyDraw, index: Array) -> Array:
     """One fine fraction for each element, by the first two of its words."""
     words = draw.words(index)
     return fine_fraction(words[:, 0], words[:, 1])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-_HEAD = object.__basicsize__
+HEAD = object.__basicsize__
 """Bytes of the head that all objects have; an array of NumPy's holds the address of its elements right behind it."""
 
 _word_at = ctypes.c_size_t.from_address
@@ -26,4 +26,4 @@ def bytes_at(address: int, count: int) -> Any:
 
 def address_of(buffer: Any) -> int:
     """The address of a buffer's memory, read in a fifth of the time that `__array_interface__` takes."""
-    return _word_at(id(buffer) + _HEAD).value
+    return _word_at(id(buffer) + HEAD).value

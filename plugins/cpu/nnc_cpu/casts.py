@@ -17,7 +17,7 @@ from nnc_cpu.memory import Array
 PIECE = 1 << 16
 FEW = 16
 """Elements that Python looks at more quickly than NumPy does."""
-_PLAIN = (dt.float32, dt.float64)
+_FLOATS = frozenset((dt.float16, dt.float32, dt.float64))
 _LEAST: Any = np.minimum.reduce
 _LARGEST: Any = np.maximum.reduce
 
@@ -36,18 +36,31 @@ def convert(source: Array, target: Array) -> None:
 
 
 def converted(source: Array, dtype: DType) -> Array:
-    if source.size <= FEW and source.dtype in _PLAIN and dt.is_integer(dtype) and _fit(source, dtype):
-        return source.astype(dtype, "C")
+    if dt.is_integer(dtype) and source.dtype in _FLOATS:
+        if source.size <= FEW:
+            return _few_to_integers(source, dtype)
+    elif source.size <= PIECE:
+        return np.asarray(cast(source, dtype), order="C")
     target = np.empty(source.shape, dtype)
     convert(source, target)
     return target
 
 
-def _fit(few: Array, dtype: DType) -> bool:
-    """Tell whether each float has a place in the integers; NaN, which none is below or above, makes their sum NaN."""
+def _few_to_integers(few: Array, dtype: DType) -> Array:
+    """Saturated in Python's numbers, where not all have a place in the integers; NaN, which nothing is below or above,
+    makes their sum NaN."""
     numbers = few.ravel().tolist()
-    lowest, highest = _within(few.dtype, dtype)
-    return bool(numbers) and min(numbers) >= lowest and max(numbers) <= highest and not isnan(sum(numbers))
+    lowest, highest = _ends(dtype)
+    if not numbers or (min(numbers) > lowest and max(numbers) < highest and not isnan(sum(numbers))):
+        return few.astype(dtype, "C")
+    whole = [0 if x != x else lowest if x <= lowest else highest if x >= highest else int(x) for x in numbers]
+    return np.array(whole, dtype).reshape(few.shape)
+
+
+@lru_cache(maxsize=64)
+def _ends(dtype: DType) -> tuple[int, int]:
+    limits = np.iinfo(dtype)
+    return int(limits.min), int(limits.max)
 
 
 def _to_any(x: Array, y: Array, room: Array) -> None:

@@ -47,15 +47,29 @@ class OperatorKernel:
 
     def __call__(self, *arguments: Any) -> Any:
         """NotImplemented for Python's numbers, of which the command of a graph makes arrays, and for complex ones."""
-        arrays, kind = arguments[: self.operands], [*arguments[self.operands :]]
+        arrays = arguments[: self.operands]
+        kind: Any = arguments[self.operands :]
         for x in arrays:
-            if x.__class__ is not np.ndarray or x.dtype.kind == "c":
+            if x.__class__ is not np.ndarray:
                 return NotImplemented
-            kind += x.dtype, bool(x.shape)
-        kernel = self._known.get((*kind,)) or self._made((*kind,), arrays, arguments[self.operands :])
-        return kernel.run(arrays)
+            kind += x.dtype, not x.shape
+        kernel = self._known.get(kind) or self._made(kind, arrays, arguments[self.operands :])
+        return NotImplemented if kernel is None else kernel.run(arrays)
 
-    def _made(self, kind: tuple[Any, ...], arrays: Sequence[Array], attributes: tuple[Any, ...]) -> ProgramKernel:
+    def for_layouts(self, arrays: Sequence[Any], attributes: tuple[Any, ...]) -> Eager:
+        """The kernel for arrays that lie as these do."""
+        if any([x.__class__ is not np.ndarray or x.dtype.kind == "c" for x in arrays]):
+            return self
+        self(*arrays, *attributes)
+        kernel = self._known[(*attributes, *[y for x in arrays for y in (x.dtype, not x.shape)])]
+        if attributes:
+            return lambda *arguments: kernel.run(arguments[: len(arrays)])
+        return lambda *arguments: kernel.run(arguments)
+
+    def _made(self, kind: tuple[Any, ...], arrays: Sequence[Array],
+              attributes: tuple[Any, ...]) -> ProgramKernel | None:
+        if any([x.dtype.kind == "c" for x in arrays]):
+            return None
         if len(self._known) >= MOST_PROGRAMS:
             self._known.clear()
         are_arrays = [bool(x.shape) for x in arrays]

@@ -21,6 +21,8 @@ __all__ = ["MAKERS", "check_indices"]
 
 CHUNK = 1 << 16
 """Elements whose positions are worked out at once."""
+FEW = 256
+"""Elements of updates that NumPy combines before machine code has been called."""
 LONG = 1 << 12
 """Elements of a row from which on rows are combined one by one."""
 
@@ -82,7 +84,22 @@ def scatter(command: Command) -> Routine:
         change = partial(write, indices, updates, out) if kernel is None else kernel.bind([indices, updates, out])
         return in_order([*steps, change])
 
-    return Routine(bind)
+    few = axis == batch == 0 and prod(command.inputs[2].shape) <= FEW
+    return Routine(bind, fresh=partial(_few_scattered, mode) if few else None)
+
+
+def _few_scattered(mode: str, x: Array, indices: Array, updates: Array) -> Array:
+    """NumPy looks at the indices itself, and what it has written by then is seen by nobody."""
+    out, at = np.array(x, order="C"), indices.astype(np.intp, copy=False)
+    try:
+        if mode == "set":
+            out[at] = updates
+        else:
+            COMBINE[mode].at(out, at, updates)
+    except IndexError:
+        check_indices("scatter", indices, len(x))
+        raise
+    return out
 
 
 def _wide_sums(command: Command) -> Routine:

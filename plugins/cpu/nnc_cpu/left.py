@@ -6,7 +6,7 @@ registers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -38,6 +38,13 @@ class LeavesLarge:
 
     def __call__(self, *arguments: Any) -> Any:
         return NotImplemented if self.leaves(*arguments) else self.kernel(*arguments)
+
+    def for_layouts(self, arrays: Sequence[Any], attributes: tuple[Any, ...]) -> Eager:
+        """The kernel for arrays that lie as these do."""
+        if self.leaves(*arrays, *attributes):
+            return self
+        prepared: Any = getattr(self.kernel, "for_layouts", None)
+        return self.kernel if prepared is None else prepared(arrays, attributes)
 
 
 class LeavesHalves(LeavesLarge):

@@ -58,6 +58,7 @@ class ProgramKernel:
     def __init__(self, program: Program, kernels: NestKernels) -> None:
         self.program = program
         self.dtype = program.steps[program.results[-1]].spec.dtype
+        self.are_arrays = all([x.shape for x in program.inputs])
         self.are_numbers = [not x.shape for x in program.inputs]
         [self.tiered] = kernels.of([nest_of(program, LARGE)])
         self.machine: AnySize | None = None
@@ -65,11 +66,16 @@ class ProgramKernel:
 
     def run(self, arrays: Sequence[Array]) -> Array:
         """The result, as an array of its own."""
-        arrays, shape = self._packed(arrays)
+        shape: Any = arrays[0].shape if self.are_arrays else None
+        for x in arrays:
+            if x.shape != shape or not x.flags.c_contiguous:
+                arrays, shape = self._packed(arrays)
+                break
         out = np.empty(shape, self.dtype)
-        if not out.size:
+        size = out.size
+        if not size:
             return out
-        machine = self.machine or self._ready(out.size)
+        machine = self.machine or self._ready(size)
         if machine is None:
             self._interpret(arrays, out)
         else:

@@ -146,8 +146,7 @@ def _uniform(command: Command) -> Routine:
 def _open_uniform(command: Command) -> Routine:
     dtype, wide = command.output.dtype, command.output.dtype == dt.float64
     source = np.dtype(np.uint64 if wide else np.uint32)
-    kept = 52 if wide else 23
-    shift, half, scale = source.type(8 * source.itemsize - kept), dtype.type(0.5), dtype.type(2.0**-kept)
+    shift, half, scale = _OPEN[dtype]
 
     def use(out: Array, first: int, words: Array) -> None:
         bits = words.view(source)
@@ -160,21 +159,73 @@ def _open_uniform(command: Command) -> Routine:
     return _from_words(command.output.size * (2 if wide else 1), _UPPER_FIRST if wide else IN_ORDER, use)
 
 
+_OPEN: dict[DType, tuple[Any, Any, Any]] = {
+    dt.float32: (np.uint32(32 - 23), np.float32(0.5), np.float32(2.0**-23)),
+    dt.float64: (np.uint64(64 - 52), np.float64(0.5), np.float64(2.0**-52)),
+}
+"""The bits that open intervals leave out, and what their others are moved and scaled by."""
+
+
 # ---- eager
+def _small_draw(key: Array, words: int) -> Array | None:
+    """The words of a draw of few, not to be written to; None for many, and for a draw that follows none."""
+    if not 0 < words <= FEW:
+        return None
+    seed, draw = key.tolist()
+    return _few_words(seed, draw, words)
+
+
+def _wide(words: Array) -> Array:
+    """uint64: pairs of words, the upper half first."""
+    return words.reshape(-1, 2)[:, _UPPER_FIRST[:2]].reshape(-1).view(np.uint64)
+
+
+def _by_routine(name: str, attributes: tuple[Any, ...], key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    out = np.empty(shape, dtype)
+    routine = routine_of(name, Command(name, attributes, (_KEY,), (Layout.packed(shape, dtype),)))
+    routine.bind(key, out, *[np.empty(s.shape, s.dtype) for s in routine.scratch])()
+    return out
+
+
+def random_bits(key: Array, shape: tuple[int, ...], dtype: DType) -> Array:
+    wide = dtype == dt.uint64
+    words = _small_draw(key, prod(shape) * (2 if wide else 1))
+    if words is None:
+        return _by_routine("random_bits", (shape, dtype), key, shape, dtype)
+    return (_wide(words) if wide else words.copy()).reshape(shape)
+
+
+def bernoulli(key: Array, shape: tuple[int, ...], probability: float) -> Array:
+    threshold = round(probability * 2**32)
+    words = _small_draw(key, prod(shape)) if threshold < 2**32 else None
+    if words is None:
+        return _by_routine("bernoulli", (shape, probability), key, shape, dt.boolean)
+    return (words < np.uint32(threshold)).reshape(shape)
+
+
 def uniform(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
     """The numbers that the routine gives; of a few words without its preparations."""
     wide = dtype == dt.float64
-    count = prod(shape) * (2 if wide else 1)
-    seed, draw = key.tolist()
-    words = _few_words(seed, draw, count) if 0 < count <= FEW else None
-    if words is not None:
-        bits = words.reshape(-1, 2)[:, _UPPER_FIRST[:2]].reshape(-1).view(np.uint64) if wide else words
-        out = (bits >> _SHIFTS[dtype]).astype(dtype)
-        return np.multiply(out, _SCALES[dtype], out=out).reshape(shape)
-    out = np.empty(shape, dtype)
-    command = Command("uniform", (shape, dtype), (_KEY,), (Layout.packed(shape, dtype),))
-    routine = routine_of("uniform", command)
-    routine.bind(key, out, *[np.empty(s.shape, s.dtype) for s in routine.scratch])()
+    words = _small_draw(key, prod(shape) * (2 if wide else 1))
+    if words is None:
+        return _by_routine("uniform", (shape, dtype), key, shape, dtype)
+    out = ((_wide(words) if wide else words) >> _SHIFTS[dtype]).astype(dtype)
+    return np.multiply(out, _SCALES[dtype], out=out).reshape(shape)
+
+
+def open_uniform(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
+    wide = dtype == dt.float64
+    words = _small_draw(key, prod(shape) * (2 if wide else 1))
+    if words is None:
+        return _by_routine("open_uniform", (shape, dtype), key, shape, dtype)
+    return _opened(_wide(words) if wide else words, dtype).reshape(shape)
+
+
+def _opened(bits: Array, dtype: DType) -> Array:
+    shift, half, scale = _OPEN[dtype]
+    out: Array = (bits >> shift).astype(dtype)
+    np.add(out, half, out=out)
+    np.multiply(out, scale, out=out)
     return out
 
 
@@ -201,17 +252,13 @@ def _transform(pairs: Array, out: Array) -> None:
 
 def words64(key: Array, count: int) -> Array:
     """uint64: the words of a draw."""
-    out = np.empty(count, np.uint64)
-    routine = routine_of("random_bits", Command("random_bits", ((count,), dt.uint64), (_KEY,),
-                                                (Layout.packed((count,), dt.uint64),)))
-    routine.bind(key, out, *[np.empty(s.shape, s.dtype) for s in routine.scratch])()
-    return out
+    return random_bits(key, (count,), dt.uint64)
 
 
 def following(name: str) -> Callable[..., Any]:
     """A draw of a few numbers and the key of the next one, from a page on which the draws that follow are finished;
     NotImplemented for a draw that follows none."""
-    words = 1 if name == "uniform" else 2
+    words = 2 if name == "normal" else 1
 
     def draw(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
         count = shape[0] if len(shape) == 1 else prod(shape)
@@ -229,9 +276,28 @@ def following(name: str) -> Callable[..., Any]:
     return draw
 
 
+def _exponential(u: Array) -> Array:
+    return np.negative(np.log(u))
+
+
+def _gumbel(u: Array) -> Array:
+    return np.negative(np.log(_exponential(u)))
+
+
+def _laplace(u: Array) -> Array:
+    centred = np.subtract(np.multiply(u, np.float32(2)), np.float32(1))
+    return np.multiply(np.sign(centred), np.negative(np.log1p(np.negative(np.abs(centred)))))
+
+
+_OF_OPEN: dict[str, Callable[[Array], Array]] = {"exponential": _exponential, "gumbel": _gumbel, "laplace": _laplace}
+"""Functions of uniform numbers that are neither 0 nor 1, as `Generator` makes them of operators."""
+
+
 @lru_cache(maxsize=16)
 def _numbers(name: str, seed: int, number: int, blocks: int) -> Array:
     """float32 (draws, numbers): the first numbers of each of AHEAD draws."""
+    if name in _OF_OPEN:
+        return _OF_OPEN[name](_opened(_page(seed, number, blocks), dt.float32))
     out = (_page(seed, number, blocks) >> _SHIFTS[dt.float32]).astype(np.float32)
     np.multiply(out, _SCALES[dt.float32], out=out)
     if name == "uniform":
@@ -257,6 +323,8 @@ def next_key(key: Array) -> Array:
 
 def scaled_words(words: Array, span: int) -> Array:
     """floor(word * span / 2**64) of words of 64 bits, in two halves, piece by piece; span is at most 2**32."""
+    if words.size <= FEW_SCALED:
+        return np.array([word * span >> 64 for word in words.ravel().tolist()], np.uint64).reshape(words.shape)
     out, flat = np.empty(words.shape, np.uint64), words.reshape(-1)
     scaled, half, times = out.reshape(-1), np.uint64(32), np.uint64(span)
     low = np.empty(min(PIECE, len(flat)), np.uint64)
@@ -274,6 +342,8 @@ def scaled_words(words: Array, span: int) -> Array:
 
 
 PIECE = 1 << 14
+FEW_SCALED = 16
+"""Words that Python scales more quickly than NumPy does."""
 _ALL_ONES = (1 << 64) - 1
 _KEY = Layout.packed((2,), dt.uint64)
 MAKERS: dict[str, Make] = {

@@ -21,6 +21,8 @@ class Routine(NamedTuple):
 
     bind: Callable[..., Launch]
     scratch: tuple[Layout, ...] = ()
+    fresh: Callable[..., Any] | None = None
+    """Gives of the arrays of inputs those of outputs, in memory of their own, where that is as good."""
 
     @property
     def workspace(self) -> int:
@@ -83,7 +85,7 @@ def prepared(make: Make, *, wide: bool = False) -> Make:
         inner = make(command._replace(inputs=tuple(wanted[:count]), outputs=tuple(wanted[count:])))
         if not copied:
             canonical = all([x.strides == w.strides for x, w in zip(given, wanted, strict=True)])
-            return inner if canonical else inner._replace(bind=partial(_bind_canonical, inner.bind))
+            return inner if canonical else inner._replace(bind=partial(_bind_canonical, inner.bind), fresh=None)
         return Routine(partial(_bind_copies, inner.bind, copied, count, len(given)),
                        (*inner.scratch, *[wanted[i] for i in copied]))
 

@@ -25,6 +25,7 @@ from nnc_cpu.left import LARGE
 from nnc_cpu.memory import Array
 from nnc_cpu.positions import argsort
 from nnc_cpu.random import FEW, first_words, words64
+from nnc_cpu.sampled_ahead import SampledAhead, by_rows, together
 
 if TYPE_CHECKING:
     from nnc_core.base.loopnest import LoopNest
@@ -39,10 +40,10 @@ def sampling(lgamma: Eager, kernels: Callable[[], NestKernels]) -> Mapping[str, 
     """Eager kernels of distributions by the names of their operators; `lgamma` is that of arrays."""
     tools = reference.Tools(_Blocks(kernels), partial(_lgamma, lgamma), _stream)
     return {
-        "random_gamma": lambda key, a, log: reference.gamma(key, a, log, tools),
-        "random_poisson": lambda key, rate, dtype: reference.poisson(key, rate, dtype, tools),
-        "random_binomial": lambda key, n, p, dtype: reference.binomial(key, n, p, dtype, tools),
-        "random_multinomial": lambda key, n, p, dtype: reference.multinomial(key, n, p, dtype, tools),
+        "random_gamma": SampledAhead(reference.gamma, 1, tools, together),
+        "random_poisson": SampledAhead(reference.poisson, 1, tools, together),
+        "random_binomial": SampledAhead(reference.binomial, 2, tools, together),
+        "random_multinomial": SampledAhead(reference.multinomial, 2, tools, by_rows),
         "distinct_integers": lambda key, size, below: reference.distinct_integers(key, size, below, tools),
         "permutation": lambda key, size: argsort(_words64(tools, key, size), 0, False),
         "random_choice": lambda key, w, size, replace: reference.weighted_choice(key, w, size, replace, tools),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from nnc_cpu.addresses import arguments_of
+from nnc_cpu.llvm.by_arrays import MOST, call_by_arrays
 from nnc_cpu.threads.tasks import Tasks, launch_shared, tasks_of
 
 if TYPE_CHECKING:
@@ -26,21 +27,22 @@ class Sized(NamedTuple):
 
 
 class AnySize:
-    """The code of a nest of one axis, whose length is an argument; `seconds` is about what an element takes."""
+    """The code of a nest of one axis, whose length is an argument; `seconds` is about what an element takes, `count`
+    the number of arrays that it is given."""
 
-    def __init__(self, code: MachineCode, seconds: float) -> None:
+    def __init__(self, code: MachineCode, seconds: float, count: int) -> None:
         self.code, self.seconds = code, seconds
+        self._call = call_by_arrays(count) if count <= MOST else None
         self._sized: dict[int, Sized] = {}
 
     def run(self, arrays: Sequence[np.ndarray[Any, Any]], out: np.ndarray[Any, Any]) -> None:
         """`arrays` are packed and of the size of `out`, or 0-d where the nest reads one element."""
         size = out.size
         tasks, _ = self._sized.get(size) or self._of(size, len(arrays) + 1)
-        arguments = arguments_of((*arrays, out))
-        if tasks.most_threads == 1:
-            tasks.function(arguments, tasks.numbers, 0, tasks.total)
+        if tasks.most_threads == 1 and self._call is not None:
+            self._call(tasks.address, tasks.numbers, tasks.total, *arrays, out)
         else:
-            launch_shared(tasks, arguments)
+            launch_shared(tasks, arguments_of((*arrays, out)))
 
     def _of(self, size: int, arguments: int) -> Sized:
         """Make what a size needs; the numbers say where each argument begins, then the size."""

@@ -35,7 +35,7 @@ class NestKernel(TaskKernel):
     """A loop nest as machine code."""
 
     def __init__(self, code: MachineCode, nest: LoopNest, numbers: Sequence[int]) -> None:
-        self.code = code
+        self.code, self.buffers = code, len(nest.arguments)
         self.numbers = (ctypes.c_int64 * max(len(numbers), 1))(*numbers)
         count = code.shape.tasks(numbers[len(nest.arguments) :])
         self._tasks = tasks_of(code.function, code.address, ctypes.addressof(self.numbers), count, seconds(nest),
@@ -47,7 +47,7 @@ class NestKernel(TaskKernel):
 
     def of_any_size(self, length: int) -> AnySize:
         """The code for arrays of every size, of a nest with one axis of that length."""
-        return AnySize(self.code, self.tasks.seconds / length)
+        return AnySize(self.code, self.tasks.seconds / length, self.buffers)
 
 
 class NestCompiler:
