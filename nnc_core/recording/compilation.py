@@ -45,7 +45,7 @@ class PolymorphicGraph:
         return self.compiled.find(tuple(sorted(sizes.items())), lambda: self._compiled_for(sizes))
 
     def __getattr__(self, name: str) -> NoReturn:
-        """What is known for given sizes alone is asked of the graph for them."""
+        """Answer to names that the graph for given sizes has, such as its memory plan."""
         hint = f"run.specialised({{'n': 3}}).{name}, with a number for each name"
         raise unknown_member(self, name, {name: hint} if hasattr(CompiledGraph, name) else {})
 
