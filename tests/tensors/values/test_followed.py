@@ -11,7 +11,7 @@ import pytest
 import nnc_core as nnc
 from nnc_core.base.errors import ShapeError
 from nnc_core.operator import Operator
-from nnc_core.values import slow_way
+from nnc_core.values import as_one, slow_way
 from nnc_core.values.modes import no_grad
 from nnc_cpu.device import CpuDevice
 
@@ -40,6 +40,12 @@ def value_and_gradient(f: Function, x: nnc.Tensor) -> tuple[bytes, bytes]:
     (g,) = nnc.gradients(y, [x], nnc.ones_like(y.detach()), create_graph=True)
     assert g is not None and y._value.tracked
     return bits(y), bits(g)
+
+
+@pytest.fixture(autouse=True)
+def operator_by_operator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions of several operators do not become one program (`tests/tensors/algodiff/test_as_one.py`)."""
+    monkeypatch.setattr(as_one, "STEPPED", 1 << 30)
 
 
 @pytest.fixture
