@@ -208,3 +208,26 @@ def test_a_hybrid_module_differentiates_by_its_input() -> None:
     x = nnc.ones((4, 2))
     expected = nnc.grad(lambda x: model(x).sum())(x).numpy()
     np.testing.assert_allclose(nnc.grad(lambda x: model.hybridize()(x).sum())(x).numpy(), expected, rtol=1e-5)
+
+
+def test_cells_are_found_again_when_an_attribute_deep_inside_is_set(device: str) -> None:
+    inner = nn.Linear(2, 3)
+    outer = nn.Sequential(nn.Sequential(inner), nn.ReLU())
+    names = list(outer.cells())
+    assert list(outer.cells()) == names and outer.cells() is not outer.cells()
+    inner.extra = nn.Parameter(nnc.ones(2))
+    assert len(outer.cells()) == len(names) + 1 and inner.extra in outer.cells().values()
+    del inner.extra
+    assert list(outer.cells()) == names
+
+
+def test_a_module_put_into_a_list_is_refused_after_cells_were_found(device: str) -> None:
+    class Listed(nn.Module):
+        def __init__(self) -> None:
+            self.layer, self.layers = nn.Linear(2, 2), list[nn.Module]()
+
+    module = Listed()
+    module.cells()
+    module.layers.append(nn.Linear(2, 2))
+    with pytest.raises(StateError, match="may change unseen"):
+        module.cells()
