@@ -81,7 +81,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Callable[[int], Any], ...]]
     "searchsorted": (nnc.searchsorted, (RISING, VECTOR)),
     "unravel_index": (lambda i: nnc.unravel_index(i, (2, 3)), (PLACES,)),
     "boxcox inside": (lambda x, y: nnc.nan_to_num(nnc.boxcox(x, y)), (POSITIVE, POSITIVE)),
-    "fft": (nnc.fft.fft, (VECTOR,)), "cov": (nnc.cov, (SQUARE,)), "gradient": (nnc.gradient, (SQUARE,)),
+    "fft": (nnc.fft.fft, (VECTOR,)),
+    "nanmedian": (nnc.nanmedian, (lambda k: np.where(MASK(k), np.float32(np.nan), VECTOR(k)) if k > 3 else VECTOR(k),)),
+    "cov": (nnc.cov, (SQUARE,)), "gradient": (nnc.gradient, (SQUARE,)),
     "mean of halves": (lambda x: nnc.mean(x.astype("float16")), (VECTOR,)), "softmax": (nnc.softmax, (SQUARE,)),
     "layer_norm": (nnc.layer_norm, (SQUARE,)), "solve": (nnc.linalg.solve, (SQUARE, SQUARE)),
 }  # fmt: skip
