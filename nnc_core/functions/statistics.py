@@ -136,6 +136,7 @@ def _squeezed(c: Value) -> Tensor:
     return Tensor(F.reshape(c, shape=()) if c.shape == (1, 1) else c)
 
 
+@by_shapes
 @names_itself
 def cov(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: bool = False,
         ddof: float | None = None, fweights: ArrayLike | None = None, aweights: ArrayLike | None = None, *,
@@ -151,6 +152,7 @@ def cov(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, bias: 
     return _squeezed(_covariance(x, y, rowvar, lost, fweights, aweights, dtype))
 
 
+@by_shapes
 @names_itself
 def corrcoef(x: ArrayLike, /, y: ArrayLike | None = None, rowvar: bool = True, *, dtype: Any = None) -> Tensor:
     """The correlations of variables, from -1 to 1: covariances divided by both standard deviations."""

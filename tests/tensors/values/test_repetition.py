@@ -132,6 +132,7 @@ def test_what_is_not_the_same_again_is_not_kept() -> None:
     x = nnc.asarray(A)
     assert not kept(nnc.logsumexp, A), "a host array"
     assert not kept(nnc.logsumexp, nnc.variable(A)), "followed by gradients"
+    assert kept(nnc.cov, x) and not kept(nnc.cov, x, aweights=nnc.abs(x[0])), "weights are looked at"
     assert not kept(nnc.unique_values, x), "a size that depends on data"
     assert kept(nnc.repeat, x, 2) and not kept(nnc.repeat, x, nnc.asarray(2), axis=0)
 
