@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.dtype import DType
+from nnc_core.base.errors import NotSupportedError
 from nnc_core.operator import CONSTANT
 from nnc_core.symbol import Literal
 from nnc_core.type import TensorSpec
 from nnc_core.values.from_host import host_value
 from nnc_core.values.modes import NOW, deferred, lazy, use_device
 from nnc_core.values.value import Step, Value
+from nnc_core.values.whole import noting
 
 
 def is_recorded(v: Value) -> bool:
@@ -24,6 +26,8 @@ def is_recorded(v: Value) -> bool:
 
 def host_of(v: Value) -> np.ndarray[Any, Any] | None:
     """The elements of a value where they are at hand; None where they are computed later."""
+    if noting.get() is not None:
+        raise NotSupportedError("elements are looked at, which may be others the next time")
     if is_recorded(v):
         return None
     host: np.ndarray[Any, Any] = v.stack.engine.executor.download(v.array)

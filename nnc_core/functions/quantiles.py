@@ -272,7 +272,6 @@ def percentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str 
     return _quantile(x, q, 100, axis, method, keepdims, weights, passes_nan=False)
 
 
-@by_shapes
 @names_itself
 def nanquantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                 weights: ArrayLike | None = None) -> Tensor:
@@ -280,7 +279,6 @@ def nanquantile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str
     return _quantile(x, q, 1, axis, method, keepdims, weights, passes_nan=True)
 
 
-@by_shapes
 @names_itself
 def nanpercentile(x: ArrayLike, q: ArrayLike, /, axis: Axis = None, *, method: str = "linear", keepdims: bool = False,
                   weights: ArrayLike | None = None) -> Tensor:
@@ -295,7 +293,6 @@ def median(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Ten
     return _quantile(x, 0.5, 1, axis, "midpoint", keepdims, None, passes_nan=False)
 
 
-@by_shapes
 @names_itself
 def nanmedian(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor:
     """The median of what is not NaN; NaN where nothing is left."""

@@ -13,7 +13,6 @@ import nnc_core as nnc
 from nnc_core.base.dtype import INTEGERS, DType
 from nnc_core.base.errors import AttributeValueError
 from nnc_core.base.fast_path import closed
-from nnc_core.values.repetition import steps_of
 from nnc_cpu import casts
 
 ODD = (0.0, -0.0, 0.6, -0.6, 127.5, 128.0, -128.9, -129.0, 255.9, 256.0, 2.0**31, -(2.0**31), 2.0**32, 2.0**63,
@@ -63,18 +62,14 @@ def test_rows_that_cannot_be() -> None:
     assert nnc.arange(2**62, 2**62 + 2).numpy().tolist() == [2**62, 2**62 + 1]
 
 
-def test_reshapes_to_the_same_shape_are_not_repeated() -> None:
+def test_sums_that_change_nothing_are_in_memory_of_their_own() -> None:
     a, b = nnc.ones((3, 4)), nnc.ones((4, 5))
-    for _ in range(2):
+    for _ in range(5):
         np.testing.assert_array_equal(nnc.einsum("ij,jk->ik", a, b).numpy(), np.full((3, 5), 4.0))
-    same = nnc.einsum("ij->ij", a)
-    same[0, 0] = 5
+    for _ in range(5):
+        same = nnc.einsum("ij->ij", a)
+        same[0, 0] = 5
     assert a[0, 0] == 1
-    x = a._value
-    steps = steps_of(lambda vs: nnc.reshape(nnc.exp(nnc.reshape(nnc.Tensor(vs[0]), (3, 4))), (3, 4))._value, [x])
-    assert steps is not None and [call.op.name for call in steps.calls] == ["exp"]
-    steps = steps_of(lambda vs: nnc.reshape(nnc.Tensor(vs[0]), (3, 4))._value, [x])
-    assert steps is not None and steps.result == len(steps.calls)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

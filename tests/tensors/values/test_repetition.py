@@ -81,7 +81,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Callable[[int], Any], ...]]
     "searchsorted": (nnc.searchsorted, (RISING, VECTOR)),
     "unravel_index": (lambda i: nnc.unravel_index(i, (2, 3)), (PLACES,)),
     "boxcox inside": (lambda x, y: nnc.nan_to_num(nnc.boxcox(x, y)), (POSITIVE, POSITIVE)),
-    "fft": (nnc.fft.fft, (VECTOR,)), "cov": (nnc.cov, (SQUARE,)), "gradient": (nnc.gradient, (SQUARE,)),
+    "fft": (nnc.fft.fft, (VECTOR,)),
+    "nanmedian": (nnc.nanmedian, (lambda k: np.where(MASK(k), np.float32(np.nan), VECTOR(k)) if k > 3 else VECTOR(k),)),
+    "cov": (nnc.cov, (SQUARE,)), "gradient": (nnc.gradient, (SQUARE,)),
     "mean of halves": (lambda x: nnc.mean(x.astype("float16")), (VECTOR,)), "softmax": (nnc.softmax, (SQUARE,)),
     "layer_norm": (nnc.layer_norm, (SQUARE,)), "solve": (nnc.linalg.solve, (SQUARE, SQUARE)),
 }  # fmt: skip
@@ -130,6 +132,7 @@ def test_what_is_not_the_same_again_is_not_kept() -> None:
     x = nnc.asarray(A)
     assert not kept(nnc.logsumexp, A), "a host array"
     assert not kept(nnc.logsumexp, nnc.variable(A)), "followed by gradients"
+    assert kept(nnc.cov, x) and not kept(nnc.cov, x, aweights=nnc.abs(x[0])), "weights are looked at"
     assert not kept(nnc.unique_values, x), "a size that depends on data"
     assert kept(nnc.repeat, x, 2) and not kept(nnc.repeat, x, nnc.asarray(2), axis=0)
 
