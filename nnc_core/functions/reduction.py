@@ -220,6 +220,8 @@ def _extreme(name: str, x: ArrayLike, axis: Axis, keepdims: bool, initial: Array
              where: ArrayLike) -> Tensor:
     v, mask = with_mask(x, where)
     axes = normalise_axes(axis, v.ndim)
+    if v.dtype == dt.boolean and mask is None and initial is None:
+        return Tensor(as_dtype(getattr(F, name)(as_dtype(v, dt.uint8), axis=axes, keepdims=keepdims), dt.boolean))
     if initial is None:
         if mask is not None:
             raise OperandError("a mask may take nothing, whose extremum is not known",
@@ -238,7 +240,7 @@ def _extreme(name: str, x: ArrayLike, axis: Axis, keepdims: bool, initial: Array
 @names_itself
 def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike = True) -> Tensor:
-    """Maximum over axes, or of all elements; NaN wins.
+    """Maximum over axes, or of all elements; NaN wins, and true over false.
 
     Of the elements where a mask is true and of a number `initial`, which a mask needs, and so do empty axes: ShapeError
     without one.
@@ -250,7 +252,7 @@ def max(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: 
 @names_itself
 def min(x: ArrayLike, /, *, axis: Axis = None, keepdims: bool = False, initial: ArrayLike | None = None,
         where: ArrayLike = True) -> Tensor:
-    """Minimum over axes, or of all elements; NaN wins.
+    """Minimum over axes, or of all elements; NaN wins, and false over true.
 
     Of the elements where a mask is true and of a number `initial`, which a mask needs, and so do empty axes: ShapeError
     without one.
@@ -268,8 +270,9 @@ def ptp(x: ArrayLike, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor
 
 
 def _position(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tensor:
-    v = as_value(x)
-    method = getattr(F, name)
+    v, method = as_value(x), getattr(F, name)
+    if v.dtype == dt.boolean:
+        v = F.cast(v, dtype=dt.uint8)
     if axis is not None:
         return Tensor(method(v, axis=normalise_axis(axis, v.ndim), keepdims=keepdims))
     flat = method(F.reshape(v, shape=(count_of(v.shape),)), axis=0, keepdims=False)
@@ -279,7 +282,8 @@ def _position(name: str, x: ArrayLike, axis: int | None, keepdims: bool) -> Tens
 @by_shapes
 @names_itself
 def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """int64 position of the first maximum, or of the first NaN; in the flattened array without an axis.
+    """int64 position of the first maximum, or of the first NaN; in the flattened array without an axis.  Of booleans
+    the first that is true, 0 where none is.
 
     Raises ShapeError for an empty axis.
     """
@@ -289,7 +293,8 @@ def argmax(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) 
 @by_shapes
 @names_itself
 def argmin(x: ArrayLike, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor:
-    """int64 position of the first minimum, or of the first NaN; in the flattened array without an axis.
+    """int64 position of the first minimum, or of the first NaN; in the flattened array without an axis.  Of booleans
+    the first that is false, 0 where none is.
 
     Raises ShapeError for an empty axis.
     """

@@ -10,7 +10,7 @@ import pytest
 import scipy.special
 
 import nnc_core as nnc
-from nnc_core.errors import DTypeError
+from nnc_core.errors import DTypeError, ShapeError
 from tests.tensors.faults import fails
 
 A = np.array([[0.5, -1.25, 2.0, 0.0], [3.0, -0.75, 0.0, 1.5], [2.0, 2.0, -4.0, 0.25]], np.float32)
@@ -111,6 +111,21 @@ def test_dtypes() -> None:
 def test_means_are_not_asked_for_in_whole_numbers(function: Any) -> None:
     with pytest.raises(DTypeError, match=r"int32(.*\n)*.*try: a float dtype"):
         function(np.array([1.5, 2.5]), dtype="int32")
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin", "max", "min"])
+@pytest.mark.parametrize("jit", [False, True])
+def test_extremes_of_booleans(device: str, name: str, jit: bool) -> None:
+    rows = np.array([[False, True, True], [False, False, False], [True, True, True]])
+    plain, theirs = getattr(nnc, name), getattr(np, name)
+    ours = nnc.jit(plain) if jit else plain
+    for found, wanted in ((ours(nnc.asarray(rows)), theirs(rows)),
+                          (plain(nnc.asarray(rows), axis=1), theirs(rows, axis=1)),
+                          (plain(nnc.asarray(rows.T), axis=0, keepdims=True), theirs(rows.T, axis=0, keepdims=True))):
+        assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    with pytest.raises(ShapeError):
+        plain(nnc.asarray(rows[:0]), axis=0)
 
 
 def test_integers_wrap() -> None:
