@@ -106,7 +106,7 @@ def test_an_argument_that_is_a_result_too() -> None:
 
 def test_what_is_overwritten_is_bound_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     """A cell has the same memory after each step, of the pool or not, and former values that were read out stay."""
-    first = np.arange(1200, dtype=np.float32).reshape(30, 40)  # large enough for the pool
+    first = np.arange(10_000, dtype=np.float32).reshape(100, 100)  # large enough for the pool
     with config.using(compile_at_once=True):
         cells = [Cell(nnc.asarray(first)), Cell(nnc.asarray(first.T.copy()).T)]
 
