@@ -68,7 +68,7 @@ class ProgramKernel:
         """The result, as an array of its own."""
         shape: Any = arrays[0].shape if self.are_arrays else None
         for x in arrays:
-            if x.shape != shape or not x.flags.c_contiguous:
+            if x.shape != shape or x.__class__ is not np.ndarray or not x.flags.c_contiguous:
                 arrays, shape = self._packed(arrays)
                 break
         out = np.empty(shape, self.dtype)
@@ -99,7 +99,7 @@ class ProgramKernel:
         else:
             return arrays, shape or ()
         shape = np.broadcast_shapes(*[x.shape for x in arrays])
-        return [np.asarray(x) if number else np.ascontiguousarray(np.broadcast_to(x, shape))
+        return [np.asarray(x) if number or not shape else np.ascontiguousarray(np.broadcast_to(x, shape))
                 for x, number in zip(arrays, self.are_numbers, strict=True)], shape
 
     def _ready(self, size: int) -> AnySize | None:
