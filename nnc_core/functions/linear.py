@@ -88,8 +88,8 @@ def multi_dot(arrays: Sequence[ArrayLike], /) -> Tensor:
     if not all(is_static(v.shape) for v in values):
         return Tensor(_product(values, {}, 0, len(values) - 1))
     lengths = [1 if values[0].ndim == 1 else values[0].spec.static_shape[0]]
-    for v in values:
-        lengths.append(1 if v is values[-1] and v.ndim == 1 else v.spec.static_shape[-1])
+    lengths += [v.spec.static_shape[-1] for v in values[:-1]]
+    lengths.append(1 if values[-1].ndim == 1 else values[-1].spec.static_shape[-1])
     return Tensor(_product(values, _cheapest(lengths), 0, len(values) - 1))
 
 

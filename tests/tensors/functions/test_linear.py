@@ -91,6 +91,11 @@ def test_a_chain_is_multiplied_in_the_cheapest_order() -> None:
     a, b, c = nnc.var_arr("a", shape=(10, 1000)), nnc.var_arr("b", shape=(1000, 1)), nnc.var_arr("c", shape=(1, 500))
     assert nnc.multi_dot([a, b, c])._value.inputs[0].shape == (10, 1)
     assert nnc.multi_dot([c.T, b.T, a.T])._value.inputs[1].shape == (1, 10)
+    v, m = nnc.var_arr("v", shape=(3,)), nnc.var_arr("m", shape=(3, 2))
+    product = nnc.multi_dot([v, m, m.T, v])._value  # a vector that is at both ends is as long at the first
+    while product.op.name == "reshape":
+        product = product.inputs[0]
+    assert [x.shape for x in product.inputs] == [(1, 2), (2, 1)]
 
 
 # ---- Einstein summation
