@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.operator.sampling.counting import SMALL_MEAN, as_integers, counted
-from nnc_core.operator.sampling.drawing import (
-    TOOLS,
-    AnyDraw,
-    Array,
-    Tools,
-    by_rejection,
-    draw_of,
-    sampled,
-    two_fractions,
-)
+from nnc_core.operator.sampling.drawing import TOOLS, Array, Draw, Tools, by_rejection, draw_of, sampled, two_fractions
 
 
 def binomial(key: Any, count: Any, probability: Any, dtype: Any, tools: Tools = TOOLS) -> Any:
@@ -28,7 +19,7 @@ def binomial(key: Any, count: Any, probability: Any, dtype: Any, tools: Tools = 
     return as_integers(out, dtype).reshape(counts.shape)
 
 
-def _binomial(draw: AnyDraw, index: Array, n: Array, p: Array) -> Array:
+def _binomial(draw: Draw, index: Array, n: Array, p: Array) -> Array:
     """Successes of n trials; of the failures where p is above 1/2, since the methods are for rare successes."""
     turned = p > 0.5
     least = np.clip(np.where(turned, 1 - p, p), 0, 0.5)
@@ -40,7 +31,7 @@ def _binomial(draw: AnyDraw, index: Array, n: Array, p: Array) -> Array:
     return np.where((n > 0) & turned, n - out, out) if turned.any() else out
 
 
-def _count(draw: AnyDraw, index: Array, n: Array, p: Array) -> Array:
+def _count(draw: Draw, index: Array, n: Array, p: Array) -> Array:
     def ratio(k: float, n: Array, odds: Array) -> Array:
         return (n - k + 1) / k * odds
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from nnc_core.operator.sampling.drawing import AnyDraw, Array, single_fraction
+from nnc_core.operator.sampling.drawing import Array, Draw, single_fraction
 
 SMALL_MEAN = 10.0
 """Below it counting is quicker than rejection, and what it begins with does not underflow."""
 
 
-def counted(draw: AnyDraw, index: Array, probability: Array, ratio: Callable[..., Array],
+def counted(draw: Draw, index: Array, probability: Array, ratio: Callable[..., Array],
             may_go_on: Callable[..., Array], *parameters: Array) -> Array:
     """The number at which the sum of probabilities passes a uniform number: from 0, each the one before it times
     ratio(k, *parameters).  Elements whose parameters are all alike look it up among the same sums."""

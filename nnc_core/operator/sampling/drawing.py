@@ -42,8 +42,8 @@ class Tools(NamedTuple):
 TOOLS = Tools()
 
 
-class Draw(NamedTuple):
-    """One draw."""
+class OneDraw(NamedTuple):
+    """A draw by itself."""
 
     seed: int
     number: int
@@ -69,15 +69,15 @@ class Draws(NamedTuple):
         return out
 
 
-AnyDraw: TypeAlias = Draw | Draws
+Draw: TypeAlias = OneDraw | Draws
 
 
-def draw_of(key: Any, tools: Tools) -> AnyDraw:
+def draw_of(key: Any, tools: Tools) -> Draw:
     """The draw that a key names; several draws are themselves."""
     if key.__class__ is Draws:
         return key
     seed, number = np.asarray(key).tolist()
-    return Draw(seed, number, tools)
+    return OneDraw(seed, number, tools)
 
 
 def fraction(words: Array) -> Array:
@@ -91,7 +91,7 @@ def fine_fraction(high: Array, low: Array) -> Array:
     return (whole + 0.5) * 2.0**-52
 
 
-def _in_pieces(sample: Callable[..., Array], draw: AnyDraw, index: Array, *parameters: Array) -> Array:
+def _in_pieces(sample: Callable[..., Array], draw: Draw, index: Array, *parameters: Array) -> Array:
     """The numbers of some elements after those of others: what is computed on the way stays in the cache."""
     out = np.empty(len(index))
     for begin in range(0, len(index), PIECE):
@@ -100,7 +100,7 @@ def _in_pieces(sample: Callable[..., Array], draw: AnyDraw, index: Array, *param
     return out
 
 
-def sampled(sample: Callable[..., Array], draw: AnyDraw, index: Array, chosen: Array, out: Array,
+def sampled(sample: Callable[..., Array], draw: Draw, index: Array, chosen: Array, out: Array,
             *parameters: Array) -> None:
     """Fill the chosen elements of out, which have these places in their draw."""
     at = np.flatnonzero(chosen)
@@ -110,7 +110,7 @@ def sampled(sample: Callable[..., Array], draw: AnyDraw, index: Array, chosen: A
         out[at] = _in_pieces(sample, draw, index[at], *[p[at] for p in parameters])
 
 
-def by_rejection(propose: Proposal, draw: AnyDraw, index: Array, *parameters: Array) -> Array:
+def by_rejection(propose: Proposal, draw: Draw, index: Array, *parameters: Array) -> Array:
     """Attempts until each element has been accepted."""
     out, accepted = propose(draw.words(index), *parameters)
     left, attempt = np.flatnonzero(~accepted), 1
@@ -121,7 +121,7 @@ def by_rejection(propose: Proposal, draw: AnyDraw, index: Array, *parameters: Ar
     return out
 
 
-def single_fraction(draw: AnyDraw, index: Array) -> Array:
+def single_fraction(draw: Draw, index: Array) -> Array:
     """One fine fraction for each element, by the first two of its words."""
     words = draw.words(index)
     return fine_fraction(words[:, 0], words[:, 1])

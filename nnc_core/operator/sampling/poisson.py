@@ -9,16 +9,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.operator.sampling.counting import SMALL_MEAN, as_integers, counted
-from nnc_core.operator.sampling.drawing import (
-    TOOLS,
-    AnyDraw,
-    Array,
-    Tools,
-    by_rejection,
-    draw_of,
-    sampled,
-    two_fractions,
-)
+from nnc_core.operator.sampling.drawing import TOOLS, Array, Draw, Tools, by_rejection, draw_of, sampled, two_fractions
 
 
 def poisson(key: Any, rate: Any, dtype: Any, tools: Tools = TOOLS) -> Any:
@@ -32,7 +23,7 @@ def poisson(key: Any, rate: Any, dtype: Any, tools: Tools = TOOLS) -> Any:
     return as_integers(out, dtype).reshape(np.shape(rate))
 
 
-def _count(draw: AnyDraw, index: Array, rate: Array) -> Array:
+def _count(draw: Draw, index: Array, rate: Array) -> Array:
     """The number at which the distribution function passes a uniform number."""
     return counted(draw, index, np.exp(-rate), lambda k, rate: rate / k,
                    lambda k, probability, rate: probability > 0, rate)
