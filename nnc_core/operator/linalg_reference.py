@@ -15,7 +15,7 @@ import numpy as np
 
 from nnc_core.base.dtype import complex_of, is_complex
 from nnc_core.base.errors import LinAlgError
-from nnc_core.operator.phases import settled, turned
+from nnc_core.operator.phases import phases, settled, turned
 
 BLOCK = 64
 """Rows that are eliminated or substituted one by one, or by LAPACK; all else is matrix products."""
@@ -132,9 +132,9 @@ def svd(a: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
     if not is_complex(u.dtype):
         return u, s, vh
     k = s.shape[-1]
-    factors = turned(u[..., :k]).swapaxes(-1, -2).conj()
+    back = phases(u[..., :k]).swapaxes(-1, -2).conj()
     return (np.concatenate([settled(u[..., :k]), u[..., k:]], -1), s,
-            np.concatenate([vh[..., :k, :] * factors, vh[..., k:, :]], -2))
+            np.concatenate([turned(vh[..., :k, :], back), vh[..., k:, :]], -2))
 
 
 def svdvals(a: Any) -> Any:

@@ -18,27 +18,41 @@ if TYPE_CHECKING:
     from nnc_core.operator import Namespace
 
 
-def turned(v: Any) -> Any:
+def phases(v: Any) -> Any:
     """Factors (..., 1, k) that give columns (..., m, k) this phase."""
     if v.shape[-2] == 0:
         return np.ones((*v.shape[:-2], 1, v.shape[-1]), v.dtype)
-    largest = np.take_along_axis(v, _largest(v), -2)
-    size = np.abs(largest)
-    return np.where(size == 0, 1, largest.conj() / np.where(size == 0, 1, size)).astype(v.dtype)
+    found = np.take_along_axis(v, _largest(v), -2)
+    size = np.sqrt(_squares(found))
+    found[size == 0], size[size == 0] = 1, 1
+    found.real, found.imag = found.real / size, -found.imag / size
+    return found
+
+
+def turned(v: Any, by: Any) -> Any:
+    """Vectors times factors.  Each operation is rounded by itself, as those are that devices write, which NumPy's
+    products of complex numbers are not everywhere."""
+    out = np.empty(np.broadcast_shapes(v.shape, by.shape), v.dtype)
+    out.real = v.real * by.real - v.imag * by.imag
+    out.imag = v.real * by.imag + v.imag * by.real
+    return out
 
 
 def settled(v: Any) -> Any:
     """Columns times those factors, the largest components real to the last bit."""
     if v.shape[-2] == 0:
         return v
-    places = _largest(v)
-    v = v * turned(v)
-    np.put_along_axis(v, places, np.take_along_axis(v, places, -2).real.astype(v.dtype), -2)
-    return v
+    out = turned(v, phases(v))
+    np.put_along_axis(out.imag, _largest(v), 0, -2)
+    return out
+
+
+def _squares(v: Any) -> Any:
+    return v.real * v.real + v.imag * v.imag
 
 
 def _largest(v: Any) -> Any:
-    return np.argmax(v.real**2 + v.imag**2, axis=-2, keepdims=True)
+    return np.argmax(_squares(v), axis=-2, keepdims=True)
 
 
 # ---- derivatives

@@ -69,7 +69,7 @@ def hosts(results: Any) -> list[np.ndarray[Any, Any]]:
 def near(found: Sequence[np.ndarray[Any, Any]], wanted: Sequence[np.ndarray[Any, Any]], what: str) -> None:
     for a, b in zip(found, wanted, strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape), f"{what}: {a.dtype}{a.shape}, not {b.dtype}{b.shape}"
-        if dt.is_float(a.dtype):
+        if dt.is_float(a.dtype) or a.dtype in dt.STORED_FLOATS:
             a, b = a.astype(np.float64), b.astype(np.float64)
             atol = 4e-6 * np.max(np.abs(b), initial=1.0) if what.split(",")[0] in SUMS else 1e-6
             np.testing.assert_allclose(a, b, rtol=1e-6, atol=atol, err_msg=what)

@@ -20,6 +20,8 @@ from tests.cpu.machine_code.running import HOSTS, run
 Values = np.ndarray[Any, Any]
 WAYS: tuple[Way, ...] = ("fft", "rfft", "irfft")
 PLACES = ("packed", "turned", "with gaps")
+MOST_SUMMED = 1 << 11
+"""Elements of the longest row for which all roots of unity are made: as many squared, of 32 bytes each."""
 _KEPT = set[FunctionCode]()
 """Code that other tests use again; it goes with its last kernel otherwise."""
 
@@ -78,16 +80,26 @@ def problem_of(host: str, way: Way, x: Values, y: Values, axis: int, inverse: bo
 
 
 def summed(way: Way, x: Values, axis: int, points: int, inverse: bool = False, norm: str = "backward") -> Values:
-    """The same by sums over all elements, in longer floats where the machine has them."""
+    """The same by sums over all elements, in longer floats where the machine has them; by NumPy's transforms in these
+    where all roots of unity would be too many."""
     wide = np.moveaxis(x.astype(np.clongdouble), axis, -1)
     if way == "irfft":
         inverse, wide = True, whole_spectrum(wide, points)
-    turns = np.outer(np.arange(points), np.arange(points)) % points / np.longdouble(points)
-    matrix = np.exp((2j if inverse else -2j) * 4 * np.arctan(np.longdouble(1)) * turns)
-    y = np.moveaxis(wide @ matrix, -1, axis) * scale_of(points, inverse, norm)
+    if points <= MOST_SUMMED:
+        found = wide @ roots(points, inverse)
+    else:
+        found = np.fft.ifft(wide, norm="forward") if inverse else np.fft.fft(wide)
+    y = np.moveaxis(found, -1, axis) * scale_of(points, inverse, norm)
     if way == "irfft":
         return np.asarray(y.real)
     return np.take(y, range(points // 2 + 1), axis) if way == "rfft" else y
+
+
+def roots(points: int, inverse: bool) -> Values:
+    """Roots of unity, the matrix of a transform."""
+    turns = np.outer(np.arange(points), np.arange(points)) % points / np.longdouble(points)
+    matrix: Values = np.exp((2j if inverse else -2j) * 4 * np.arctan(np.longdouble(1)) * turns)
+    return matrix
 
 
 def scale_of(points: int, inverse: bool, norm: str) -> Any:

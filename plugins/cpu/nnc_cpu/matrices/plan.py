@@ -22,6 +22,7 @@ from nnc_cpu.matrices.steps import (
     GiveOrder,
     MatrixKind,
     Part,
+    Settle,
     Step,
     Take,
 )
@@ -106,6 +107,13 @@ class LapackSteps:
         assert columns == area.columns and rows <= area.rows, self.command
         self.add(Give(number, self.element(y), part, finite),
                  [rows, columns, y.offset, self.batch_step(y, core), row, column, area.place])
+
+    def settle(self, vectors: Area, number: int, count: int, against: Area | None = None) -> None:
+        """Settle the phases of so many columns, vectors of an output, if they are complex."""
+        if vectors.is_complex:
+            others = () if against is None else (against.columns, against.place)
+            self.add(Settle(self.element(self.command.outputs[number]), against is not None),
+                     [vectors.rows, count, vectors.columns, vectors.place, *others])
 
     def batch_step(self, x: Layout, core: int) -> int:
         """Bytes from one matrix of the stack to the next."""
@@ -194,7 +202,6 @@ def qr(command: Command) -> LapackPlan:
 def eigh(command: Command) -> LapackPlan:
     """With vectors, and without."""
     to = LapackSteps(command)
-    _for_real_vectors(command)
     a = to.take(0, hermitian=True, finite=True)
     values = to.area(1, a.columns)
     if len(command.outputs) == 1:
@@ -203,17 +210,26 @@ def eigh(command: Command) -> LapackPlan:
         return to.plan()
     vectors = to.area(*a[1:])
     to.loop("eigh_lo", [a], [values, vectors])
+    to.settle(vectors, 1, vectors.columns)
     to.give(values, 0)
     to.give(vectors, 1)
     return to.plan()
 
 
-def eigvals(command: Command) -> LapackPlan:
+def eig(command: Command) -> LapackPlan:
+    """With vectors, and without."""
     to = LapackSteps(command)
     a = to.take(0, finite=True)
     values = to.area(1, a.columns, True)
-    to.loop("eigvals", [a], [values])
+    if len(command.outputs) == 1:
+        to.loop("eigvals", [a], [values])
+        to.give(values, 0)
+        return to.plan()
+    vectors = to.area(a.rows, a.columns, True)
+    to.loop("eig", [a], [values, vectors])
+    to.settle(vectors, 1, vectors.columns)
     to.give(values, 0)
+    to.give(vectors, 1)
     return to.plan()
 
 
@@ -221,7 +237,6 @@ def svd(command: Command) -> LapackPlan:
     """With vectors, and without."""
     m, n = command.inputs[0].shape[-2:]
     to = LapackSteps(command)
-    _for_real_vectors(command)
     a, k = to.take(0, finite=True), min(m, n)
     values = to.area(1, k)
     if len(command.outputs) == 1:
@@ -231,15 +246,10 @@ def svd(command: Command) -> LapackPlan:
     full = command.attributes[0]
     u, vh = to.area(m, m if full else k, to.complex), to.area(n if full else k, n, to.complex)
     to.loop("svd_f" if full else "svd_s", [a], [u, values, vh])
+    to.settle(u, 0, k, vh)
     for number, area in enumerate((u, values, vh)):
         to.give(area, number)
     return to.plan()
-
-
-def _for_real_vectors(command: Command) -> None:
-    """The phases of complex ones are settled by NumPy (`operator/phases.py`)."""
-    if len(command.outputs) > 1 and is_complex(command.inputs[0].dtype):
-        raise NotSupportedError("complex vectors are turned by NumPy's code")
 
 
 def determinants(command: Command) -> LapackPlan:
@@ -277,6 +287,6 @@ def solve_triangular(command: Command) -> LapackPlan:
 
 
 PLANS: Mapping[str, Callable[[Command], LapackPlan]] = {
-    "inv": inv, "solve": solve, "cholesky": cholesky, "qr": qr, "eigh": eigh, "eigvalsh": eigh, "eigvals": eigvals,
-    "svd": svd, "svdvals": svd, "det": determinants, "slogdet": determinants, "lu": lu,
+    "inv": inv, "solve": solve, "cholesky": cholesky, "qr": qr, "eigh": eigh, "eigvalsh": eigh, "eig": eig,
+    "eigvals": eig, "svd": svd, "svdvals": svd, "det": determinants, "slogdet": determinants, "lu": lu,
     "solve_triangular": solve_triangular}

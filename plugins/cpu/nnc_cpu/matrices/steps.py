@@ -79,6 +79,19 @@ class Give(NamedTuple):
         return len(WHERE)
 
 
+class Settle(NamedTuple):
+    """Turn the first columns of an area to the phase of `operator/phases.py`, as numbers of an array; `against`: the
+    rows of another area by as much the other way."""
+
+    element: Element
+    against: bool
+
+    @property
+    def needed(self) -> int:
+        """Numbers of a step: rows, those columns and all, the place; columns and place of the other area."""
+        return 6 if self.against else 4
+
+
 class GiveOrder(NamedTuple):
     """Make an order of rows of their exchanges, integers of so many bits that count from 1: rows of the output,
     exchanges in place of columns."""
@@ -91,7 +104,7 @@ class GiveOrder(NamedTuple):
         return len(WHERE)
 
 
-Step: TypeAlias = Take | CallLoop | CallRoutine | Give | GiveOrder
+Step: TypeAlias = Take | CallLoop | CallRoutine | Settle | Give | GiveOrder
 
 
 class MatrixKind(NamedTuple):

@@ -8,7 +8,20 @@ from contextlib import ExitStack, contextmanager
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.matrices.elements import ElementWriter
 from nnc_cpu.matrices.numpys import INVALID
-from nnc_cpu.matrices.steps import HEAD, NOTE, WHERE, CallLoop, CallRoutine, Give, GiveOrder, MatrixKind, Step, Take
+from nnc_cpu.matrices.phases import PhaseWriter
+from nnc_cpu.matrices.steps import (
+    HEAD,
+    NOTE,
+    WHERE,
+    CallLoop,
+    CallRoutine,
+    Give,
+    GiveOrder,
+    MatrixKind,
+    Settle,
+    Step,
+    Take,
+)
 from nnc_cpu.products.parts import SIGNATURE
 from nnc_cpu.products.writing import difference, function_text, moved, parameters, product, smaller, total
 
@@ -86,6 +99,9 @@ class MatrixWriter:
                 return self.call_routine(step, place)
             case Take() | Give():
                 return self.moving(step, place, matrix)
+            case Settle():
+                numbers = [self.number(place + n) for n in range(step.needed)]
+                PhaseWriter(self.function, step, numbers, self.room).write()
             case GiveOrder():
                 self.order(step, place, matrix)
         return None
