@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.config import config
-from nnc_core.base.dtype import bfloat16, is_integer
+from nnc_core.base.dtype import bfloat16, is_complex, is_integer
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.products.arrange import arranged, operator_of, read_where_written
+from nnc_core.operator.products.by_parts import product_by_parts
 from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.instead import suited
 from nnc_core.operator.products.matmul import weight_tiling
@@ -32,6 +33,10 @@ WORTH_WINDOWS = 1 << 13
 SMALL, SMALL_ROWS = 1 << 15, 1 << 13
 """Multiply-adds of a product of matrices below which its loop nest is quicker: with lanes along the columns of the
 second factor, and along rows, one after another."""
+SMALL_COMPLEX, WORTH_PARTS = 1 << 11, 1 << 6
+"""Those of complex numbers below which it is quicker than a call of BLAS, and from which on real products are."""
+THIN, LARGE_BESIDE_THIN = 8, 1 << 13
+"""Rows or columns that are too few for real products beside a matrix of so many elements, which they read as copies."""
 FEW = 4
 """Columns, or steps of a segment, that are too few for tiles of windows."""
 FEW_ROWS = 3
@@ -104,6 +109,8 @@ class PackedMatrices(PackedProducts):
     def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
         if config.deterministic and not is_slow_in_blas(command):
             return None  # a BLAS adds in an order of its own, eagerly as well
+        if not config.deterministic and _pays_by_parts(command):
+            return product_by_parts(F, inputs, command)
         return with_turned_matrix(F, inputs, command)
 
 
@@ -177,10 +184,30 @@ def nest_is_quicker(command: Command) -> bool:
     return problem.work < WORTH_WINDOWS or _is_narrow(problem)
 
 
+def _complex_work(command: Command) -> int:
+    """The multiply-adds of a product of complex matrices."""
+    return int(command.output.size) * _steps(command)
+
+
+def _steps(command: Command) -> int:
+    """The elements of a row that is multiplied by a column."""
+    return command.inputs[0].shape[-2 if command.attributes[0] else -1]
+
+
+def _pays_by_parts(command: Command) -> bool:
+    """Tell whether a product of complex matrices is quicker as one of real ones, which machine code has."""
+    if not is_complex(command.output.dtype) or _complex_work(command) < WORTH_PARTS:
+        return False
+    *_, rows, columns = command.output.shape
+    return min(rows, columns) >= THIN or max(rows, columns) * _steps(command) < LARGE_BESIDE_THIN
+
+
 def is_slow_in_blas(command: Command) -> bool:
     """Tell whether a product of matrices is left to its loop nest: of integers, which no BLAS has, or of few floats."""
     if is_integer(command.output.dtype):
         return True
+    if is_complex(command.output.dtype):
+        return _complex_work(command) < SMALL_COMPLEX
     try:
         problem = problem_of(command)
     except NotSupportedError:
