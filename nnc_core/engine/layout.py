@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from nnc_core.base.command import Command
-from nnc_core.base.tiling import Tiling
+from nnc_core.base.tiling import HostArray, Tiling
 from nnc_core.engine.decide import Decider, packed_command
 from nnc_core.engine.execute import Executor
 from nnc_core.engine.groups import is_number
@@ -26,7 +26,7 @@ from nnc_core.operator.packing import PACK, UNPACK
 from nnc_core.operator.program import Input, Operand, Program, Step, StepResult
 from nnc_core.operator.program import Literal as Number
 from nnc_core.symbol import Literal, Node, Table, bodies_in
-from nnc_core.type import TupleSpec, is_static
+from nnc_core.type import TensorSpec, TupleSpec, is_static
 
 ROUNDS = 4
 """Rounds of a loop for which packing what they read pays."""
@@ -139,6 +139,10 @@ class LayingOut(Nodes):
         """Tell whether a node is a constant, or the same in all of several rounds of a loop: what is made of it alone
         is made once."""
         return self.packed.knows(x)
+
+    def constant_of(self, array: HostArray) -> Node:
+        """A constant with the elements of a host array."""
+        return self.constant(Literal(array), TensorSpec(array.shape, array.dtype))
 
     def simplify(self, node: Node) -> Node:
         if self.transposed.known and (sunk := self.transposed.sunk(node)) is not None:

@@ -60,6 +60,13 @@ ADVICE = {
     "inplace": "leave it out: x = the result", "dtype": "cast with astype", "unbiased": "correction=1, or 0",
 }  # fmt: skip
 
+POSITIONS: dict[str, tuple[str, ...]] = {
+    "vector_norm": ("x", "ord", "axis", "keepdims"), "gumbel_softmax": ("logits", "temperature", "hard"),
+    "normalise": ("x", "p", "axis", "epsilon"),
+}  # fmt: skip
+"""Arguments by position in PyTorch's functions that NumPy has not, or not by position, where the axis is not the
+first behind the operands."""
+
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
@@ -174,7 +181,10 @@ def _may_be_axis(x: Any) -> bool:
 def numpy_parameters(f: Callable[..., Any]) -> list[str]:
     """The names of what NumPy's function of the same name takes by position; none where there is no such function."""
     name = f.__name__
-    theirs = None if name.startswith("_") else getattr(np, name, None) or getattr(np.linalg, name, None)
+    if name in POSITIONS:
+        return [*POSITIONS[name]]
+    found = [] if name.startswith("_") else [getattr(space, name, None) for space in (np, np.linalg, np.fft)]
+    theirs = next(filter(callable, found), None)  # `np.fft` is no function
     try:
         parameters = inspect.signature(theirs).parameters.values()  # type: ignore[arg-type]
     except (TypeError, ValueError):

@@ -49,6 +49,15 @@ TAKEN: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "flatten all": (lambda t: t.flatten(), lambda a: a.ravel()),
     "flatten a number": (lambda t: nnc.sum(t).flatten(), lambda a: a.sum()[None]),
     "flatten nothing": (lambda t: t[:0].flatten(1), lambda a: a[:0]),
+    "length of a transform": (lambda t: nnc.fft.fft(t, 1), lambda a: np.fft.fft(a, 1)),
+    "all of a transform": (lambda t: nnc.fft.ifft(t, 4, 0, "ortho"), lambda a: np.fft.ifft(a, 4, 0, "ortho")),
+    "length of a signal": (lambda t: nnc.fft.irfft(t, 5), lambda a: np.fft.irfft(a, 5)),
+    "lengths and axes": (lambda t: nnc.fft.fftn(t, (3, 2), (1, 0)), lambda a: np.fft.fftn(a, (3, 2), (1, 0))),
+    "axes of a shift": (lambda t: nnc.fft.fftshift(t, 1), lambda a: np.fft.fftshift(a, 1)),
+    "order of a norm": (lambda t: nnc.linalg.vector_norm(t, 1), lambda a: np.abs(a).sum()),
+    "order and axis": (lambda t: nnc.linalg.vector_norm(t, 1, 0), lambda a: np.abs(a).sum(0)),
+    "order of vectors": (lambda t: nnc.normalise(t, 1), lambda a: a / np.abs(a).sum(1, keepdims=True)),
+    "temperature": (lambda t: nnc.gumbel_softmax(t, 1).sum(-1), lambda a: np.ones(2)),
     "default": (lambda t: nnc.asarray(X, "float32"), lambda a: a.astype("float32")),
 }  # fmt: skip
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.steps.fourier import parts_of
 from nnc_core.operator.steps.fourier_text import Way
+from nnc_cpu.fourier.chirp import by_chirps
 from nnc_cpu.fourier.problem import FourierProblem, is_aligned, length_of
 
 if TYPE_CHECKING:
@@ -37,6 +40,11 @@ class MatrixTransforms(CommandBackend):
         if not all(map(is_aligned, (*command.inputs, command.output))):
             return "elements are not aligned"
         return None if command.output.size else "there is nothing to transform"
+
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        if config.deterministic or not command.output.size:
+            return None  # eagerly NumPy has its own order
+        return by_chirps(F, inputs, command)
 
     def workspace(self, command: Command) -> int:
         return max([_scratch(problem) for problem in problems(command)])
