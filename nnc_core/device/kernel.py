@@ -75,8 +75,9 @@ class CommandBackend(ABC):
         """The result by other operators that suit this code better, equal but for roundings; None to leave it as it is.
 
         Asked when a graph is laid out; `inputs` are nodes, F is their namespace, `F.stays(x)` tells whether what is
-        made of x alone is made once for many runs, or rounds of a loop, `F.constant_of(array)` is a host array's node.  A command that runs by itself is not
-        asked about, so that under `config.deterministic` the bits are to be those of the operator.
+        made of x alone is made once for many runs, or rounds of a loop, `F.constant_of(array)` is the node of a host
+        array.  A command that runs by itself is not asked about, so that under `config.deterministic` the bits are to
+        be those of the operator.
         """
         return None
 
