@@ -17,6 +17,16 @@ from nnc_core.base.command import Command
 from nnc_core.base.dtype import is_complex
 
 
+def steps_of(command: Command) -> int:
+    """The elements of a row that a product of matrices multiplies by a column."""
+    return command.inputs[0].shape[-2 if command.attributes[0] else -1]
+
+
+def complex_work(command: Command) -> int:
+    """The multiply-adds of a product of matrices, counted as complex ones."""
+    return int(command.output.size) * steps_of(command)
+
+
 def product_by_parts(F: Any, inputs: Sequence[Any], command: Command) -> Any:
     """A product of matrices by one of their parts; None of real ones."""
     if not is_complex(command.output.dtype):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -89,6 +91,22 @@ def test_they_run_in_graphs_and_add_up_to_what_numpy_says(device: OpenCLDevice) 
     assert "tiles" in layer.explain(x, w, v)
     empty = nnc.matmul(nnc.zeros((3, 0), device=device.spec.id), nnc.zeros((0, 5), device=device.spec.id))
     assert empty.numpy().tolist() == np.zeros((3, 5)).tolist()
+
+
+def test_complex_ones_are_products_of_their_parts(device: OpenCLDevice) -> None:
+    """Where the bits of the operator are not promised, and there are enough columns for vectors."""
+    rng = np.random.default_rng(0)
+    for shapes in (((40, 30), (30, 20)), ((3, 40, 30), (30, 20)), ((40, 300), (300, 2))):
+        a, b = ((rng.standard_normal(shape) + 1j * rng.standard_normal(shape)).astype(np.complex64) for shape in shapes)
+        for deterministic in (False, True):
+            with nnc.use_device(nnc.make_stack(device)), nnc.config.using(deterministic=deterministic):
+                f: Any = nnc.jit(lambda a, b: nnc.conj(a @ b))
+                given = nnc.asarray(a), nnc.asarray(b)
+                found = f(*given).numpy()
+                by_parts = "matmul(float32[" in f.explain(*given)
+            wanted = (a.astype(np.complex128) @ b).conj()
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+            assert by_parts == (not deterministic and b.shape[-1] > 2)
 
 
 @pytest.mark.parametrize(("ta", "tb"), TURNED)

@@ -14,7 +14,7 @@ from nnc_core.base.errors import NotSupportedError
 from nnc_core.base.tiling import Tiling
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.products.arrange import arranged, operator_of, read_where_written
-from nnc_core.operator.products.by_parts import product_by_parts
+from nnc_core.operator.products.by_parts import complex_work, product_by_parts, steps_of
 from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.instead import suited
 from nnc_core.operator.products.matmul import weight_tiling
@@ -184,22 +184,12 @@ def nest_is_quicker(command: Command) -> bool:
     return problem.work < WORTH_WINDOWS or _is_narrow(problem)
 
 
-def _complex_work(command: Command) -> int:
-    """The multiply-adds of a product of complex matrices."""
-    return int(command.output.size) * _steps(command)
-
-
-def _steps(command: Command) -> int:
-    """The elements of a row that is multiplied by a column."""
-    return command.inputs[0].shape[-2 if command.attributes[0] else -1]
-
-
 def _pays_by_parts(command: Command) -> bool:
     """Tell whether a product of complex matrices is quicker as one of real ones, which machine code has."""
-    if not is_complex(command.output.dtype) or _complex_work(command) < WORTH_PARTS:
+    if not is_complex(command.output.dtype) or complex_work(command) < WORTH_PARTS:
         return False
     *_, rows, columns = command.output.shape
-    return min(rows, columns) >= THIN or max(rows, columns) * _steps(command) < LARGE_BESIDE_THIN
+    return min(rows, columns) >= THIN or max(rows, columns) * steps_of(command) < LARGE_BESIDE_THIN
 
 
 def is_slow_in_blas(command: Command) -> bool:
@@ -207,7 +197,7 @@ def is_slow_in_blas(command: Command) -> bool:
     if is_integer(command.output.dtype):
         return True
     if is_complex(command.output.dtype):
-        return _complex_work(command) < SMALL_COMPLEX
+        return complex_work(command) < SMALL_COMPLEX
     try:
         problem = problem_of(command)
     except NotSupportedError:

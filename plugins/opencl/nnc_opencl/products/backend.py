@@ -7,9 +7,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.products.arrange import PROBLEMS, arranged, operator_of, read_where_written
+from nnc_core.operator.products.by_parts import complex_work, product_by_parts
 from nnc_core.operator.products.convolution import Sliding
 from nnc_core.operator.products.instead import is_with_channels_first, with_channels_last
 from nnc_core.operator.products.problem import MatrixProduct
@@ -54,6 +56,16 @@ class OpenCLProducts(CommandBackend):
         return read_where_written(command, output)
 
 
+class OpenCLMatrices(OpenCLProducts):
+    """Products of matrices: complex ones by their parts, where the operator's own bits are not promised."""
+
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        *_, rows, columns = command.output.shape
+        if config.deterministic or min(rows, columns) < FEW or complex_work(command) < WORTH:
+            return None
+        return product_by_parts(F, inputs, command)
+
+
 class OpenCLConvolutions(OpenCLProducts):
     """Convolutions, or gradients of them: with channels last, where tiles read what lies side by side."""
 
@@ -82,4 +94,4 @@ def worth_while(command: Command) -> MatrixProduct:
 
 def products(compiler: TiledCompiler) -> Mapping[str, CommandBackend]:
     """The library code of a device."""
-    return {name: (OpenCLProducts if name == "matmul" else OpenCLConvolutions)(name, compiler) for name in PROBLEMS}
+    return {name: (OpenCLMatrices if name == "matmul" else OpenCLConvolutions)(name, compiler) for name in PROBLEMS}
