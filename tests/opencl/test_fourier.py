@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+import nnc_core as nnc
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import complex64, complex128, float32, float64, real_of
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
-from nnc_core.operator.steps.fourier import radices_of, roots_of
+from nnc_core.operator.steps.fourier import Fourier, radices_of, roots_of
 from nnc_core.type import TensorSpec
 from nnc_opencl.device import OpenCLDevice
 from tests.opencl.running import get, put
@@ -84,6 +86,26 @@ def test_lengths_with_large_prime_factors_are_the_hosts(device: OpenCLDevice) ->
         x = Layout.packed((2, length), complex64)
         command = Command("fft", ((1,), False, "backward"), (x,), (x,))
         assert (device.backends("fft")[0].refuse(command) is not None) == refused
+
+
+def test_large_primes_are_convolutions_in_graphs(both: OpenCLDevice) -> None:
+    """Those for which a stage takes longer, where the operator's own bits are not promised; of those which the host is
+    quicker at, where it is the device, on GPUs alone."""
+    x = drawn((2, 101, 3), complex64)
+    functions: tuple[Callable[[Any, Any], Any], ...] = (
+        lambda xp, x: xp.fft.fft(x, axis=1), lambda xp, x: xp.fft.ifft(x, axis=1, norm="ortho"),
+        lambda xp, x: xp.fft.rfft(xp.real(x), axis=1), lambda xp, x: xp.fft.irfft(x, 202, axis=1))
+    with nnc.use_device(nnc.make_stack(both)):
+        for f in functions:
+            compiled: Any = nnc.jit(lambda x, f=f: f(nnc, x))
+            wanted = f(np, x.astype(np.complex128))
+            found = compiled(nnc.asarray(x)).numpy()
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=2e-6 * np.abs(wanted).max())
+            assert any([f"{length}, 3]" in compiled.explain(nnc.asarray(x)) for length in (240, 480)])
+        [stages] = both.backends("fft")
+        assert isinstance(stages, Fourier)
+        assert stages.suits(61) and not stages.suits(83) and stages.suits(1031) != stages.compiler.grouped
+        assert "multiply" not in nnc.jit(nnc.fft.fft).explain(nnc.asarray(drawn((2, 61), complex64)))
 
 
 @pytest.mark.parametrize("count", [1, 2, 7, 12, 360])

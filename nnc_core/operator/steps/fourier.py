@@ -9,16 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.dtype import complex_of, float64, is_complex, real_of
 from nnc_core.base.layout import Layout
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.steps.arrays import first_of, sides
+from nnc_core.operator.steps.fourier_chirp import by_chirps
 from nnc_core.operator.steps.fourier_text import GROUP, FourierSource, Way
 from nnc_core.operator.steps.program import EntryLaunch, StepsCompiler, StepsPart
 
 TRANSFORMS: tuple[Way, ...] = ("fft", "rfft", "irfft")
 LARGEST = 1024
 """The prime factor up to which a stage, which takes its square, pays."""
+WORTH_A_CHIRP = 80
+"""That from which on two longer transforms are quicker than the stage."""
 RADICES = (8, 4, 2)
 """Factors that are taken first."""
 SHARES, EACH = 4, 1024
@@ -77,6 +81,16 @@ class Fourier(CommandBackend):
             return "the device has no float64"
         largest = max([radix for part in parts_of(command) for radix in radices_of(part.points)], default=1)
         return f"a stage of {largest} elements takes longer than the host" if largest > LARGEST else None
+
+    def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
+        if config.deterministic or not command.output.size:
+            return None
+        return by_chirps(F, inputs, command, self.suits)
+
+    def suits(self, points: int) -> bool:
+        """Tell whether stages are quicker than two longer transforms, or the host is, where it is the device."""
+        largest = max(radices_of(points), default=1)
+        return largest < WORTH_A_CHIRP or (largest > LARGEST and not self.compiler.grouped)
 
     def workspace(self, command: Command) -> int:
         return max([part.workspace for part in parts_of(command)])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import nnc_core as nnc
-from nnc_cpu.fourier.chirp import padded_length
+from nnc_core.operator.steps.fourier_chirp import padded_length
 from nnc_cpu.fourier.factors import LARGEST, factors_of, largest_prime
 from nnc_cpu.native.way import NativeWay
 from tests.cpu.native.runs import Captured, on

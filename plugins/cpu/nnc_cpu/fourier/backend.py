@@ -12,8 +12,9 @@ from nnc_core.base.config import config
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.steps.fourier import parts_of
+from nnc_core.operator.steps.fourier_chirp import by_chirps
 from nnc_core.operator.steps.fourier_text import Way
-from nnc_cpu.fourier.chirp import by_chirps
+from nnc_cpu.fourier.factors import factors_of
 from nnc_cpu.fourier.problem import FourierProblem, is_aligned, length_of
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class MatrixTransforms(CommandBackend):
     def instead(self, F: Any, inputs: Sequence[Any], command: Command) -> Any:
         if config.deterministic or not command.output.size:
             return None  # eagerly NumPy has its own order
-        return by_chirps(F, inputs, command)
+        return by_chirps(F, inputs, command, lambda points: factors_of(points) is not None)
 
     def workspace(self, command: Command) -> int:
         return max([_scratch(problem) for problem in problems(command)])

@@ -7,41 +7,40 @@ at least twice as long and has small factors.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from nnc_core.base.command import Command
-from nnc_cpu.fourier.factors import factors_of
 
 MULTIPLES = (1, 3, 5, 9, 15)
 """Lengths are powers of two times one of these."""
 Array = np.ndarray[Any, Any]
 
 
-def by_chirps(F: Any, inputs: Sequence[Any], command: Command) -> Any:
-    """A transform by others of lengths that there are butterflies for; None where it has one itself."""
+def by_chirps(F: Any, inputs: Sequence[Any], command: Command, suits: Callable[[int], bool]) -> Any:
+    """A transform by others of lengths that suit the code, as those do that have no prime factors above 5; None where
+    its own do."""
     [x] = inputs
     match command.name:
         case "fft":
-            return _of_axes(F, x, *command.attributes)
+            axes, inverse, norm = command.attributes
+            large = [axis for axis in axes if not suits(x.shape[axis])]
+            return _of_axes(F, x, axes, large, inverse, norm) if large else None
         case "rfft":
             axis, norm = command.attributes
-            if factors_of(x.shape[axis]) is not None:
+            if suits(x.shape[axis]):
                 return None
             whole = _transform(F, F.complex_(x, F.zeros_like(x)), axis, False, norm)
             return _part(F, whole, axis, 0, x.shape[axis] // 2 + 1)
     axis, size, norm = command.attributes
-    return None if factors_of(size) is not None else F.real(_transform(F, _whole(F, x, axis, size), axis, True, norm))
+    return None if suits(size) else F.real(_transform(F, _whole(F, x, axis, size), axis, True, norm))
 
 
-def _of_axes(F: Any, x: Any, axes: Sequence[int], inverse: bool, norm: str) -> Any:
+def _of_axes(F: Any, x: Any, axes: Sequence[int], large: Sequence[int], inverse: bool, norm: str) -> Any:
     """Along axes, those with large factors one after another."""
-    large = [axis for axis in axes if x.shape[axis] and factors_of(x.shape[axis]) is None]
-    if not large:
-        return None
     for axis in large:
         x = _transform(F, x, axis, inverse, norm)
     rest = tuple([axis for axis in axes if axis not in large])
