@@ -24,6 +24,12 @@ def matrix() -> Values:
     return x @ x.T + ROWS * np.eye(ROWS, dtype=np.float32)
 
 
+def complex_matrix() -> Values:
+    """Hermitian."""
+    x = weights()[:ROWS, :ROWS]
+    return (matrix() + 1j * (x - x.T)).astype(np.complex64)
+
+
 def weights() -> Values:
     return np.random.default_rng(1).standard_normal((SIZE, SIZE)).astype(np.float32) / SIZE
 
@@ -68,6 +74,10 @@ WORKS: dict[str, tuple[Callable[[], Values], Round]] = {
     "inv": (matrix, lambda m, c, i: c + m.xp.linalg.inv(c) * 0.0),
     "qr": (matrix, lambda m, c, i: c + m.xp.linalg.qr(c)[0] * 0.0),
     "eigh": (matrix, lambda m, c, i: c + m.xp.linalg.eigh(c)[0] * 0.0),
+    "complex w @ c": (complex_matrix, lambda m, c, i: m.array(complex_matrix() * 0.1) @ c),
+    "complex eigh": (complex_matrix, lambda m, c, i: c + m.xp.linalg.eigh(c)[1] * 0.0),
+    "complex svd": (complex_matrix, lambda m, c, i: c + m.xp.linalg.svd(c)[0] * 0.0),
+    "eig": (complex_matrix, lambda m, c, i: c + m.xp.linalg.eig(c)[1] * 0.0),
     "slogdet": (matrix, lambda m, c, i: c + m.xp.linalg.slogdet(c)[1] * 0.0),
     "argsort": (vector, lambda m, c, i: c + m.xp.argsort(c) * 0.01),
     "bincount": (vector, lambda m, c, i: c + m.xp.bincount(m.array(PLACES), length=SIZE) * 0.01),

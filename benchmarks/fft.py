@@ -23,7 +23,7 @@ WARM, TURNS, PIECE = 5, 9, 0.01
 """Calls that are not measured, turns of each library, and seconds of one."""
 SHAPES: tuple[tuple[int, ...], ...] = (
     (8,), (64,), (1000,), (1024,), (4096,), (1 << 16,), (1_000_000,), (1 << 20,),
-    (1 << 16, 8), (4096, 64), (1000, 1000), (1024, 1024))  # fmt: skip
+    (1 << 16, 8), (4096, 64), (1000, 1000), (1024, 1024), (37,), (1009,), (100, 1009), (65537,))  # fmt: skip
 PLANES = ((64, 64), (512, 512))
 LIBRARIES = ("numpy", "scipy", "jax")
 
