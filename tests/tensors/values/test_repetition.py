@@ -218,4 +218,5 @@ def test_errors_of_elements_are_raised_as_before() -> None:
 def test_large_constants_are_not_kept() -> None:
     with_mask = [nnc.triu(nnc.ones((200, 200))) for _ in range(5)][-1]
     np.testing.assert_array_equal(with_mask.numpy(), np.triu(np.ones((200, 200))))
+    assert kept(nnc.linalg.circulant, nnc.ones(200)) and kept(nnc.linalg.companion, nnc.ones(200))
     assert kept(nnc.triu, nnc.ones((200, 200))) and kept(nnc.tril_indices, 5) and not kept(nnc.tril_indices, 200)
