@@ -131,7 +131,7 @@ def by_rejection(propose: Proposal, draw: Draw, index: Array, *parameters: Array
 
 def _attempted(propose: Proposal, draw: Draw, attempt: int, index: Array,
                parameters: Sequence[Array]) -> tuple[Array, Array]:
-    """What one attempt at each element proposes, and whether it is accepted; in pieces, too."""
+    """Numbers that one attempt at each element proposes, and whether they are accepted; in pieces, too."""
     if len(index) <= PIECE:
         return propose(draw.words(index, attempt), *parameters)
     out, accepted = np.empty(len(index)), np.empty(len(index), np.bool_)
