@@ -107,6 +107,8 @@ def shape_given(shape: DimLike | Sequence[DimLike]) -> tuple[DimLike, ...]:
     """Dimensions as they were given; errors for what is none."""
     if shape.__class__ is int and shape >= 0:
         return (shape,)
+    if shape.__class__ is tuple and {*map(type, shape)} == {int} and min(shape) >= 0:
+        return shape
     dims = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
     for d in dims:
         if isinstance(d, (int, np.integer)) and d < 0:
@@ -142,18 +144,21 @@ def _float_given(dtype: Any) -> DType:
     return default_float() if dtype is None else admit_numpy(dtype)
 
 
+@by_shapes
 @names_itself
 def zeros(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros of a shape, in `config.default_float` and on the device in use unless others are given."""
     return _filled(shape_given(shape), 0, _float_given(dtype), device)
 
 
+@by_shapes
 @names_itself
 def ones(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones of a shape, in `config.default_float` and on the device in use unless others are given."""
     return _filled(shape_given(shape), 1, _float_given(dtype), device)
 
 
+@by_shapes
 @names_itself
 def empty(shape: DimLike | Sequence[DimLike], *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros: tensors never show what was in memory before."""
@@ -172,18 +177,21 @@ def _filled_like(x: ArrayLike, fill_value: Any, dtype: Any, device: Any) -> Tens
                 device=like._value.stack if device is None else device)
 
 
+@by_shapes
 @names_itself
 def zeros_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros with the shape of x, and its dtype and device unless others are given."""
     return _filled_like(x, 0, dtype, device)
 
 
+@by_shapes
 @names_itself
 def ones_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones with the shape of x, and its dtype and device unless others are given."""
     return _filled_like(x, 1, dtype, device)
 
 
+@by_shapes
 @names_itself
 def empty_like(x: ArrayLike, /, *, dtype: Any = None, device: Any = None) -> Tensor:
     """Zeros with the shape of x, and its dtype and device unless others are given."""

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
-from nnc_core.base.dtype import int64
+from nnc_core.base.dtype import int64, is_complex
 from nnc_core.base.errors import AttributeValueError, OperandError, ShapeError
-from nnc_core.functions.constants import beside, constant_beside
+from nnc_core.functions.constants import beside
 from nnc_core.functions.linalg_norms import floats
-from nnc_core.functions.pieces import cut
+from nnc_core.functions.pieces import cut, on_diagonal
 from nnc_core.functions.reduction import as_dtype, as_inexact
 from nnc_core.operator.matrices import by_column, h, mm
 from nnc_core.type import promote
@@ -19,6 +17,7 @@ from nnc_core.values.dispatch import F
 from nnc_core.values.repetition import by_shapes
 from nnc_core.values.tensor import Tensor
 from nnc_core.values.value import Value
+from nnc_core.values.whole import as_whole
 
 __all__ = ["PolarResult", "block_diag", "circulant", "companion", "hankel", "polar", "toeplitz"]
 
@@ -43,10 +42,26 @@ def _joined(*values: Value) -> Value:
     return F.concat(*[as_dtype(v, dtype) for v in values], axis=0)
 
 
-def _rows_and_columns(v: Value, m: int, n: int) -> tuple[Value, Value]:
-    """(m, 1) and (n): the index of each row and of each column of a matrix beside v."""
-    with beside(v):
-        return F.reshape(F.arange(size=m, dtype=int64), shape=(m, 1)), F.arange(size=n, dtype=int64)
+def _with_diagonals(column: Value, rest: Value, columns: int, step: int) -> Value:
+    """The matrix of so many columns whose rows are pieces of one vector, which is `rest` behind the first column: each
+    begins an element after the one before (step 1), or before it (step -1), where the column stands backwards."""
+    dtype = promote(column.dtype, rest.dtype)
+    column, rest = as_dtype(column, dtype), as_dtype(rest, dtype)
+    if (found := as_whole("pieces", (column, rest), (columns, step))) is not None:
+        return found  # type: ignore[no-any-return]
+    rows = column.spec.static_shape[0]
+    start = 0 if step > 0 else rows - 1
+    vector = F.concat(column if step > 0 else F.flip(column, axes=(0,)), rest, axis=0)
+    with beside(column):
+        begins = F.reshape(F.arange(size=rows, dtype=int64, start=start, step=step), shape=(rows, 1))
+        places = F.add(begins, F.arange(size=columns, dtype=int64))
+    return F.take(vector, places, axis=0)
+
+
+def _rest(v: Value) -> Value:
+    """All elements but the first."""
+    n = v.spec.static_shape[0]
+    return cut(v, 0, min(n, 1), n)
 
 
 @by_shapes
@@ -55,11 +70,8 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     """The matrix with the first column c whose diagonals are constant; its first row is r, of which the first element
     is not read, or c conjugated."""
     column, *given = (_vector(v) for v in as_values(*([c] if r is None else [c, r])))
-    row = given[0] if given else F.conjugate(column)
-    m, n = column.spec.static_shape[0], row.spec.static_shape[0]
-    places = F.subtract(*_rows_and_columns(column, m, n))
-    places = F.where(F.greater_equal(places, 0), places, F.subtract(m, places))
-    return Tensor(F.take(_joined(column, row), places, axis=0))
+    row = given[0] if given else F.conjugate(column) if is_complex(column.dtype) else column
+    return Tensor(_with_diagonals(column, _rest(row), row.spec.static_shape[0], -1))
 
 
 @by_shapes
@@ -67,9 +79,7 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
 def circulant(c: ArrayLike, /) -> Tensor:
     """The square matrix with the first column c, each further one turned down by one."""
     v = _vector(as_value(c))
-    n = v.spec.static_shape[0]
-    places = F.remainder(F.subtract(*_rows_and_columns(v, n, n)), max(n, 1))
-    return Tensor(F.take(v, places, axis=0))
+    return Tensor(_with_diagonals(v, F.flip(_rest(v), axes=(0,)), v.spec.static_shape[0], -1))
 
 
 @by_shapes
@@ -79,9 +89,7 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None, /) -> Tensor:
     row is r, of which the first element is not read, or zeros."""
     column, *given = (_vector(v) for v in as_values(*([c] if r is None else [c, r])))
     row = given[0] if given else F.zeros_like(column)
-    m, n = column.spec.static_shape[0], row.spec.static_shape[0]
-    rest = row if n == 0 else cut(row, 0, 1, n)
-    return Tensor(F.take(_joined(column, rest), F.add(*_rows_and_columns(column, m, n)), axis=0))
+    return Tensor(_with_diagonals(column, _rest(row), row.spec.static_shape[0], 1))
 
 
 @by_shapes
@@ -92,8 +100,15 @@ def companion(a: ArrayLike, /) -> Tensor:
     n = v.spec.static_shape[0] - 1
     if n < 1:
         raise ShapeError(f"the coefficients {v.spec} have no companion", hint="two or more")
-    row = F.reshape(F.negative(F.divide(cut(v, 0, 1, n + 1), cut(v, 0, 0, 1))), shape=(1, n))
-    return Tensor(F.concat(row, constant_beside(v, np.eye(n - 1, n), v.dtype), axis=0))
+    row = F.negative(F.divide(_rest(v), cut(v, 0, 0, 1)))
+    if (found := as_whole("above_ones", (row,))) is not None:
+        return Tensor(found)
+    first = F.reshape(row, shape=(1, n))
+    if n == 1:
+        return Tensor(first)
+    with beside(v):
+        ones = F.full(shape=(n - 1,), value=1, dtype=v.dtype)
+    return Tensor(F.concat(first, on_diagonal(ones, n - 1, n, 0), axis=0))
 
 
 @by_shapes

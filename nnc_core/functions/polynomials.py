@@ -66,7 +66,7 @@ def _aligned(p1: ArrayLike, p2: ArrayLike) -> list[Value]:
     """With zeros before the shorter one."""
     values = _coefficients(p1, p2)
     n = max(map(_length, values))
-    return [F.pad(v, low=(n - _length(v),), high=(0,), interior=(0,)) for v in values]
+    return [v if _length(v) == n else F.pad(v, low=(n - _length(v),), high=(0,), interior=(0,)) for v in values]
 
 
 @by_shapes

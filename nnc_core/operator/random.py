@@ -67,18 +67,19 @@ class Bits(Base[V], Generic[V]):
         """Multiples of 2^-24 (float64: 2^-53) in [0, 1); half floats are rounded down from float32's."""
         F: Any = self
         wide = dtype == dt.float64
-        bits = F.random_bits(key, shape=shape, dtype=dt.uint64 if wide else dt.uint32)
         kept = {dt.float64: 53, dt.float32: 24, dt.float16: 11, dt.bfloat16: 8}[dtype]
-        top = F.floor_divide(bits, 2 ** ((64 if wide else 32) - kept))
-        return F.multiply(F.cast(top, dtype=dtype), 2.0**-kept)  # type: ignore[no-any-return]
+        # without names, so that eager code holds no more of the steps than it needs
+        top = F.cast(F.floor_divide(F.random_bits(key, shape=shape, dtype=dt.uint64 if wide else dt.uint32),
+                                    2 ** ((64 if wide else 32) - kept)), dtype=dtype)
+        return F.multiply(top, 2.0**-kept)  # type: ignore[no-any-return]
 
     @op(composite=True, infer=rule.wide_floats, random=True, differentiable=False)
     def open_uniform(self, key: V, *, shape: Dims, dtype: DType) -> V:
         """Odd multiples of 2^-24 (float64: 2^-53) strictly between 0 and 1: what logarithms can be taken of."""
         F: Any = self
         bits, kept = (64, 52) if dtype == dt.float64 else (32, 23)
-        words = F.random_bits(key, shape=shape, dtype=dt.uint64 if bits == 64 else dt.uint32)
-        top = F.cast(F.floor_divide(words, 2 ** (bits - kept)), dtype=dtype)
+        top = F.cast(F.floor_divide(F.random_bits(key, shape=shape, dtype=dt.uint64 if bits == 64 else dt.uint32),
+                                    2 ** (bits - kept)), dtype=dtype)
         return F.multiply(F.add(top, 0.5), 2.0**-kept)  # type: ignore[no-any-return]
 
     @op(composite=True, infer=rule.floats, random=True, differentiable=False)

@@ -109,6 +109,10 @@ DRAWS: dict[str, Callable[[nnc.Generator, int], nnc.Tensor]] = {
     "float16": lambda g, n: g.uniform(n, dtype="float16"), "bernoulli": lambda g, n: g.bernoulli(0.3, n),
     "integers": lambda g, n: g.integers(0, 100, n), "int8": lambda g, n: g.integers(-5, 3, n, dtype="int8"),
     "all": lambda g, n: g.integers(0, 2**32, n), "normal": lambda g, n: g.normal(n),
+    "normal float64": lambda g, n: g.normal(n, dtype="float64"), "half": lambda g, n: g.normal(n, dtype="float16"),
+    "exponential": lambda g, n: g.exponential(n), "gumbel": lambda g, n: g.gumbel(n, dtype="float64"),
+    "laplace": lambda g, n: g.laplace(n), "logistic": lambda g, n: g.logistic(n),
+    "multivariate": lambda g, n: g.multivariate_normal(nnc.zeros(2), nnc.eye(2) + 1, n),
 }  # fmt: skip
 
 

@@ -9,6 +9,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_core.operator import sampling
+from nnc_core.operator.sampling import drawing
 from nnc_core.operator.sampling.drawing import ATTEMPT
 from nnc_core.operator.sampling.gamma import cos_of_turns
 from nnc_cpu.device import CpuDevice
@@ -35,6 +36,13 @@ def test_machine_code_and_numpy_draw_the_same(name: str) -> None:
         found = DRAWS[name](ours, n)
         with nnc.config.using(deterministic=True):  # by the commands of graphs
             assert found.numpy().tobytes() == DRAWS[name](graphs, n).numpy().tobytes()
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_pieces_are_drawn_as_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = DRAWS[name](nnc.Generator(5), 1000)
+    monkeypatch.setattr(drawing, "PIECE", 64)
+    assert DRAWS[name](nnc.Generator(5), 1000).numpy().tobytes() == whole.numpy().tobytes()
 
 
 def test_alike_and_each_with_its_own_rate_are_drawn_alike() -> None:

@@ -81,6 +81,10 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "falling": lambda x: nnc.digitize(x, [2, 0, -1]),
     "diagonal": lambda x: nnc.diagonal(nnc.reshape(x, (-1, 5)), 1), "unstack": nnc.unstack,
     "unstack along": lambda x: nnc.unstack(nnc.reshape(x, (5, -1)), axis=1),
+    "toeplitz": lambda x: nnc.linalg.toeplitz(x[:70]), "two": lambda x: nnc.linalg.toeplitz(x[:9:2], x[5:8] * 1.5),
+    "circulant": lambda x: nnc.linalg.circulant(x[:70]), "hankel": lambda x: nnc.linalg.hankel(x[:70]),
+    "hankel with": lambda x: nnc.linalg.hankel(x[:5], x[3:50] != 0),
+    "companion": lambda x: nnc.linalg.companion(x[:70]),
     "clip": lambda x: nnc.clip(x, -0.5, 0.7), "arange": lambda x: nnc.arange(len(x), dtype=x.dtype),
     "int8": lambda x: (x * 100).astype("int8"), "uint64": lambda x: (x * 1e19).astype("uint64"),
 }  # fmt: skip
@@ -113,7 +117,8 @@ def test_functions_are_named_unlike_operators_and_stand_for_some() -> None:
 def test_digits_bins_and_traces_are_computed_as_a_whole() -> None:
     x, edges = ARRAYS[3], np.array([-1.0, 0.5], np.float32)
     for name, given in (("rounded", (x, 100.0, True)), ("digitized", (x, edges, False)),
-                        ("digitized", (x, edges[::-1], True)), ("trace", (MATRIX, 1, 0, 1))):
+                        ("digitized", (x, edges[::-1], True)), ("trace", (MATRIX, 1, 0, 1)),
+                        ("pieces", (x, x, len(x) + 1, -1)), ("above_ones", (x,))):
         assert EAGER[name](*given) is not NotImplemented
     assert EAGER["rounded"](x + 99, 1e38, True) is NotImplemented  # infinite on the way: operators keep what it was
 

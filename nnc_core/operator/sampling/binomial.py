@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from nnc_core.operator.sampling.counting import SMALL_MEAN, as_integers, counted
-from nnc_core.operator.sampling.drawing import TOOLS, Array, Draw, Tools, by_rejection, draw_of, sampled, two_fractions
+from nnc_core.operator.sampling.drawing import (
+    TOOLS,
+    Array,
+    Draw,
+    Tools,
+    by_rejection,
+    draw_of,
+    in_pieces,
+    sampled,
+    two_fractions,
+)
 
 
 def binomial(key: Any, count: Any, probability: Any, dtype: Any, tools: Tools = TOOLS) -> Any:
@@ -24,9 +34,10 @@ def _binomial(draw: Draw, index: Array, n: Array, p: Array) -> Array:
     turned = p > 0.5
     least = np.clip(np.where(turned, 1 - p, p), 0, 0.5)
     possible, mean, out = (n > 0) & (least > 0), n * least, np.zeros(len(n))
+    counting = partial(in_pieces, _count)
     rejecting = partial(by_rejection, partial(_propose, draw.tools))
     with np.errstate(all="ignore"):
-        sampled(_count, draw, index, possible & (mean < SMALL_MEAN), out, n, least)
+        sampled(counting, draw, index, possible & (mean < SMALL_MEAN), out, n, least)
         sampled(rejecting, draw, index, possible & (mean >= SMALL_MEAN), out, n, least)
     return np.where((n > 0) & turned, n - out, out) if turned.any() else out
 

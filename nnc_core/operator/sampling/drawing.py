@@ -5,7 +5,7 @@ Attempt t at element i takes the four words of Philox block i + t * 2**40 of its
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -16,7 +16,7 @@ from nnc_core.operator.philox import IN_ORDER, encipher, philox_blocks, philox_w
 
 Array = np.ndarray[Any, Any]
 ATTEMPT = 1 << 40
-PIECE = 1 << 13
+PIECE = 1 << 15
 """Elements that are sampled together."""
 Proposal = Callable[..., tuple[Array, Array]]
 """(words uint32[n, 4], *parameters of the n elements) -> what is proposed, and whether it is accepted."""
@@ -82,7 +82,10 @@ def draw_of(key: Any, tools: Tools) -> Draw:
 
 def fraction(words: Array) -> Array:
     """Strictly between 0 and 1, from 32 bits."""
-    return (words.astype(np.float64) + 0.5) * 2.0**-32
+    out = words.astype(np.float64)
+    out += 0.5
+    out *= 2.0**-32
+    return out
 
 
 def fine_fraction(high: Array, low: Array) -> Array:
@@ -91,11 +94,16 @@ def fine_fraction(high: Array, low: Array) -> Array:
     return (whole + 0.5) * 2.0**-52
 
 
-def _in_pieces(sample: Callable[..., Array], draw: Draw, index: Array, *parameters: Array) -> Array:
+def _pieces(size: int) -> list[slice]:
+    return [slice(begin, begin + PIECE) for begin in range(0, size, PIECE)]
+
+
+def in_pieces(sample: Callable[..., Array], draw: Draw, index: Array, *parameters: Array) -> Array:
     """The numbers of some elements after those of others: what is computed on the way stays in the cache."""
+    if len(index) <= PIECE:
+        return sample(draw, index, *parameters)
     out = np.empty(len(index))
-    for begin in range(0, len(index), PIECE):
-        part = slice(begin, begin + PIECE)
+    for part in _pieces(len(index)):
         out[part] = sample(draw, index[part], *[p[part] for p in parameters])
     return out
 
@@ -105,20 +113,31 @@ def sampled(sample: Callable[..., Array], draw: Draw, index: Array, chosen: Arra
     """Fill the chosen elements of out, which have these places in their draw."""
     at = np.flatnonzero(chosen)
     if len(at) == len(out):
-        out[:] = _in_pieces(sample, draw, index, *parameters)
+        out[:] = sample(draw, index, *parameters)
     elif len(at):
-        out[at] = _in_pieces(sample, draw, index[at], *[p[at] for p in parameters])
+        out[at] = sample(draw, index[at], *[p[at] for p in parameters])
 
 
 def by_rejection(propose: Proposal, draw: Draw, index: Array, *parameters: Array) -> Array:
-    """Attempts until each element has been accepted."""
-    out, accepted = propose(draw.words(index), *parameters)
+    """Attempts until each element has been accepted: at all of them, then at those that are left of all together."""
+    out, accepted = _attempted(propose, draw, 0, index, parameters)
     left, attempt = np.flatnonzero(~accepted), 1
     while len(left):
-        found, accepted = propose(draw.words(index[left], attempt), *[p[left] for p in parameters])
+        found, accepted = _attempted(propose, draw, attempt, index[left], [p[left] for p in parameters])
         out[left[accepted]] = found[accepted]
         left, attempt = left[~accepted], attempt + 1
     return out
+
+
+def _attempted(propose: Proposal, draw: Draw, attempt: int, index: Array,
+               parameters: Sequence[Array]) -> tuple[Array, Array]:
+    """Numbers that one attempt at each element proposes, and whether they are accepted; in pieces, too."""
+    if len(index) <= PIECE:
+        return propose(draw.words(index, attempt), *parameters)
+    out, accepted = np.empty(len(index)), np.empty(len(index), np.bool_)
+    for part in _pieces(len(index)):
+        out[part], accepted[part] = propose(draw.words(index[part], attempt), *[p[part] for p in parameters])
+    return out, accepted
 
 
 def single_fraction(draw: Draw, index: Array) -> Array:

@@ -9,7 +9,17 @@ from typing import Any
 import numpy as np
 
 from nnc_core.operator.sampling.counting import SMALL_MEAN, as_integers, counted
-from nnc_core.operator.sampling.drawing import TOOLS, Array, Draw, Tools, by_rejection, draw_of, sampled, two_fractions
+from nnc_core.operator.sampling.drawing import (
+    TOOLS,
+    Array,
+    Draw,
+    Tools,
+    by_rejection,
+    draw_of,
+    in_pieces,
+    sampled,
+    two_fractions,
+)
 
 
 def poisson(key: Any, rate: Any, dtype: Any, tools: Tools = TOOLS) -> Any:
@@ -17,7 +27,7 @@ def poisson(key: Any, rate: Any, dtype: Any, tools: Tools = TOOLS) -> Any:
     flat = np.asarray(rate).astype(np.float64).reshape(-1)
     out, draw, index = np.zeros(len(flat)), draw_of(key, tools), np.arange(len(flat))
     with np.errstate(all="ignore"):
-        sampled(_count, draw, index, (flat > 0) & (flat < SMALL_MEAN), out, flat)
+        sampled(partial(in_pieces, _count), draw, index, (flat > 0) & (flat < SMALL_MEAN), out, flat)
         rejecting = partial(by_rejection, partial(_propose, tools))
         sampled(rejecting, draw, index, flat >= SMALL_MEAN, out, flat)
     return as_integers(out, dtype).reshape(np.shape(rate))

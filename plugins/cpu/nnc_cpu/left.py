@@ -125,7 +125,7 @@ LEFT: Mapping[str, tuple[type[LeavesLarge], Callable[..., bool]]] = {
     **dict.fromkeys(PROBLEMS, (LeavesLarge, are_images)), "matmul": (LeavesProducts, are_many_multiplied),
     **dict.fromkeys((*UFUNCS, *FUNCTIONS, "clip", "relu", "max", "min"), (LeavesHalves, are_many_halves)),
     "random_bits": (LeavesLarge, are_many),
-    **dict.fromkeys(("uniform", "bernoulli"), (LeavesWhole, are_many)),
+    **dict.fromkeys(("uniform", "bernoulli", "open_uniform"), (LeavesWhole, are_many)),
     **dict.fromkeys(TRANSFORMS, (LeavesLarge, are_many_transformed)),
     "sum": (LeavesLarge, is_widened), "mean": (LeavesWhole, are_many_halves), "cast": (LeavesLarge, is_bounded),
     "one_hot": (LeavesLarge, is_large_in_classes), "searchsorted": (LeavesLarge, are_many_sought),

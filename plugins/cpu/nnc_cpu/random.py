@@ -235,17 +235,39 @@ def normal(key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
     pairs = uniform(key, (prod(shape), 2), wide)
     out = np.empty(len(pairs), wide)
     for begin in range(0, len(pairs), PIECE):
-        _transform(pairs[begin : begin + PIECE], out[begin : begin + PIECE])
+        part = pairs[begin : begin + PIECE]
+        _transform(part[:, 0], part[:, 1], out[begin : begin + PIECE])
     out = out.reshape(shape)
     return out if wide == dtype else out.astype(dtype)
 
 
-def _transform(pairs: Array, out: Array) -> None:
-    np.subtract(1.0, pairs[:, 0], out=out)
+def many_normals(blocks: Callable[[int, int, Array], Array], key: Array, shape: tuple[int, ...], dtype: DType) -> Any:
+    """The same numbers by the words (n, 4) that `blocks` makes of a seed, a draw and the numbers of n blocks: it takes
+    no memory but that of the numbers, and what is computed on the way stays in the cache."""
+    wide, size = dtype if dtype == dt.float64 else dt.float32, prod(shape)
+    each = 1 if wide == dt.float64 else 2
+    seed, draw = key.tolist()
+    out, room = np.empty((-(-size // each), each), wide), np.empty(PIECE, wide)
+    for begin in range(0, len(out), PIECE):
+        part = out[begin : begin + PIECE]
+        words = blocks(seed, draw, np.arange(begin, begin + len(part), dtype=np.uint64)).T
+        bits = words if each == 2 else [high.astype(np.uint64) << np.uint64(32) | low
+                                        for high, low in (words[:2], words[2:])]
+        uniforms = [(b >> _SHIFTS[wide]).astype(wide) * _SCALES[wide] for b in bits]
+        for k in range(each):
+            found = room[: len(part)]
+            _transform(uniforms[2 * k], uniforms[2 * k + 1], found)
+            part[:, k] = found
+    drawn = out.reshape(-1)[:size].reshape(shape)
+    return drawn if wide == dtype else drawn.astype(dtype)
+
+
+def _transform(first: Array, second: Array, out: Array) -> None:
+    np.subtract(1.0, first, out=out)
     np.log(out, out=out)
     np.multiply(out, -2.0, out=out)
     np.sqrt(out, out=out)
-    angle = np.multiply(pairs[:, 1], 2 * pi)
+    angle = np.multiply(second, 2 * pi)
     np.cos(angle, out=angle)
     np.multiply(out, angle, out=out)
 
@@ -304,7 +326,7 @@ def _numbers(name: str, seed: int, number: int, blocks: int) -> Array:
         return out
     pairs = out.reshape(-1, 2)
     normal = np.empty(len(pairs), np.float32)
-    _transform(pairs, normal)
+    _transform(pairs[:, 0], pairs[:, 1], normal)
     return normal.reshape(AHEAD, -1)
 
 

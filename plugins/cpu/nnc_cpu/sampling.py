@@ -7,6 +7,7 @@ same logarithms.
 from __future__ import annotations
 
 import ctypes
+import math
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
@@ -20,11 +21,11 @@ from nnc_core.operator import sampling as reference
 from nnc_core.operator.loops import open_nest
 from nnc_core.operator.philox import block_words, philox_words
 from nnc_cpu.addresses import arguments_of
-from nnc_cpu.guards import Eager
+from nnc_cpu.guards import Eager, guarded
 from nnc_cpu.left import LARGE
 from nnc_cpu.memory import Array
 from nnc_cpu.positions import argsort
-from nnc_cpu.random import FEW, first_words, words64
+from nnc_cpu.random import FEW, first_words, many_normals, normal, words64
 from nnc_cpu.sampled_ahead import SampledAhead, by_rows, together
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def sampling(lgamma: Eager, kernels: Callable[[], NestKernels]) -> Mapping[str, 
     """Eager kernels of distributions by the names of their operators; `lgamma` is that of arrays."""
     tools = reference.Tools(_Blocks(kernels), partial(_lgamma, lgamma), _stream)
     return {
+        "normal": guarded(partial(_normal, tools)),
         "random_gamma": SampledAhead(reference.gamma, 1, tools, together),
         "random_poisson": SampledAhead(reference.poisson, 1, tools, together),
         "random_binomial": SampledAhead(reference.binomial, 2, tools, together),
@@ -48,6 +50,12 @@ def sampling(lgamma: Eager, kernels: Callable[[], NestKernels]) -> Mapping[str, 
         "permutation": lambda key, size: argsort(_words64(tools, key, size), 0, False),
         "random_choice": lambda key, w, size, replace: reference.weighted_choice(key, w, size, replace, tools),
     }
+
+
+def _normal(tools: reference.Tools, key: Array, shape: tuple[int, ...], dtype: dt.DType) -> Array:
+    if math.prod(shape) < LARGE:
+        return normal(key, shape, dtype)  # type: ignore[no-any-return]
+    return many_normals(tools.blocks, key, shape, dtype)  # type: ignore[no-any-return]
 
 
 def _are_first(numbers: Array) -> bool:

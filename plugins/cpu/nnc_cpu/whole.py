@@ -153,6 +153,16 @@ def unstacked(x: Array, axis: int) -> Any:
     return tuple(moved(x, axis, 0)) if x.ndim > 1 else NotImplemented
 
 
+def pieces(column: Array, rest: Array, columns: int, step: int) -> Any:
+    """A matrix whose rows are pieces of one vector, which is `rest` behind the first column: each begins an element
+    after the one before (step 1), or before it (step -1), where the column stands backwards."""
+    rows, size = len(column), column.itemsize
+    if not rows or not columns:
+        return NotImplemented
+    vector, first = np.concatenate((column[::step], rest)), 0 if step > 0 else (rows - 1) * size
+    return np.ndarray((rows, columns), vector.dtype, vector, first, (step * size, size)).copy()
+
+
 def slid(a: Array, b: Array, mode: str) -> Any:
     """Products of a vector of floats with one that slides along it and is not longer, where they overlap at all
     ("full") or completely ("valid")."""
@@ -171,6 +181,15 @@ def trace(x: Array, offset: int, axis1: int, axis2: int) -> Any:
     if x.dtype.num >= PLAIN or x.dtype.kind not in "fc":
         return NotImplemented
     return np.asarray(np.add.reduce(np.ascontiguousarray(x.diagonal(offset, axis1, axis2)), -1))
+
+
+def above_ones(row: Array) -> Array:
+    """A square matrix with a first row, ones below the diagonal, and zeros."""
+    n = len(row)
+    out = np.zeros((n, n), row.dtype)
+    out[0] = row
+    out.reshape(-1)[n :: n + 1] = 1
+    return out
 
 
 # ---- digits
@@ -211,9 +230,10 @@ WHOLE: Mapping[str, Callable[..., Any]] = {
     "order_statistics": order_statistics, "has_nan": has_nan, "unique": unique, "isin": isin,
     "count_nonzero": count_nonzero, "bincount": bincount, "counts_in_bins": counts_in_bins,
     "extremum_without_nan": extremum_without_nan, "digitized": digitized, "trace": trace, "rounded": rounded,
-    "repeated": repeated, "places": places,
+    "repeated": repeated, "places": places, "pieces": pieces,
     "neighbours": neighbours, "partitioned": partitioned, "arg_partitioned": arg_partitioned, "unstacked": unstacked,
-    "slid": slid, "diagonal": diagonal, "diagonal_filled": diagonal_filled, "complex_sorted": complex_sorted,
+    "slid": slid, "diagonal": diagonal, "diagonal_filled": diagonal_filled, "above_ones": above_ones,
+    "complex_sorted": complex_sorted,
 }  # fmt: skip
 MADE_OF: Mapping[str, tuple[str, ...]] = {
     "packbits": ("sum", "bitwise_left_shift", "cast"), "unpackbits": ("bitwise_right_shift", "bitwise_and"),
@@ -224,9 +244,10 @@ MADE_OF: Mapping[str, tuple[str, ...]] = {
     "digitized": ("searchsorted", "where", "subtract"), "trace": ("sum", "slice", "reshape"),
     "rounded": ("round", "multiply", "divide", "where"), "neighbours": ("searchsorted", "clip", "take"),
     "repeated": ("reshape", "broadcast_to"), "places": ("nonzero", "reshape"),
+    "pieces": ("concat", "flip", "progression", "add", "take"),
     "partitioned": ("sort",), "arg_partitioned": ("argsort",),
     "unstacked": ("slice", "reshape"), "slid": ("conv", "pad", "reshape"), "diagonal": ("slice", "reshape", "permute"),
     "diagonal_filled": ("update_slice", "reshape", "broadcast_to"),
-    "complex_sorted": ("lexsort", "take"),
+    "above_ones": ("filled", "pad", "concat"), "complex_sorted": ("lexsort", "take"),
 }  # fmt: skip
 """The operators in whose place each stands."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import nnc_core as nnc
 from nnc_core.base.errors import DTypeError, FallbackWarning, LinAlgError, ShapeError
@@ -53,6 +54,20 @@ def test_deferred_and_compiled(kind: str, name: str) -> None:
         for mode, found in (("deferred", late), ("jit", flat(nnc.jit(f)(*xs)))):
             for y, z in zip(found, wanted, strict=True):
                 assert y.numpy().tobytes() == z.tobytes(), f"{name} {mode}"
+
+
+@pytest.mark.parametrize("m", [0, 1, 3])
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_structures_of_few_elements_or_none(m: int, n: int) -> None:
+    c, r = V[:m], V[2 : 2 + n]
+    with nnc.deferred():
+        late = [L.toeplitz(c, r), L.hankel(c, r), L.circulant(c)]
+    for name, given, recorded in zip(("toeplitz", "hankel", "circulant"), ((c, r), (c, r), (c,)), late, strict=True):
+        wanted = getattr(scipy.linalg, name)(*given)
+        for found in (getattr(L, name)(*given), recorded):
+            assert found.shape == wanted.shape
+            np.testing.assert_array_equal(found.numpy(), wanted)
+    np.testing.assert_allclose(L.companion(V[: m + 2]).numpy(), scipy.linalg.companion(V[: m + 2]))
 
 
 SAMPLE = [("real", name) for name in ("svd, thin", "lu", "lstsq", "expm", "solve_sylvester", "slogdet", "cond")]

@@ -43,6 +43,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], Arrays]] = {
     "matrix_norm": (lambda x: [L.matrix_norm(x, ord=o) for o in ("fro", "nuc", 1, -1, 2, -2, np.inf)], (TALL,)),
     "matrix_power": (lambda x: [L.matrix_power(x, n) for n in (-2, 1, 3)], (A,)),
     "norm": (lambda x: L.norm(x, 3, -1), (A,)),
+    "circulant": (L.circulant, (V,)),
     "companion": (L.companion, (V,)),
     "block_diag": (L.block_diag, (B, V)),
     "toeplitz": (L.toeplitz, (V, Q[0])),

@@ -22,6 +22,7 @@ CODE: dict[str, Any] = {
     "polyval of matrices as numbers": (lambda xp, p, x: xp.polyval(p, x), (R, X)),
     "polyadd": (lambda xp, p, q: [xp.polyadd(p, q), xp.polyadd(q, p)], (P, Q)),
     "polysub": (lambda xp, p, q: [xp.polysub(p, q), xp.polysub(q, p)], (P, Q)),
+    "sums of one length": (lambda xp, p, q: [xp.polyadd(p, q), xp.polysub(p, q)], (P, P[::-1].copy())),
     "polymul": (lambda xp, p, q: xp.polymul(p, q), (P, Q)),
     "polydiv": (lambda xp, p, q: xp.polydiv(p, q), (P, Q)),
     "polydiv by a number": (lambda xp, p, q: xp.polydiv(p, q)[0], (P, R)),
@@ -60,6 +61,17 @@ def test_integers_as_numpy_has_them() -> None:
     assert_same([nnc.polyval(p, 5), nnc.polyadd(p, p), nnc.polymul(p, p)],
                 [np.polyval(p, 5), np.polyadd(p, p), np.polymul(p, p)])
     assert nnc.polyder([1, 0, 0]).tolist() == [2, 0] and nnc.polyint([2.0, 0]).tolist() == [1, 0, 0]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_sums_have_numpys_zeros_and_nan() -> None:
+    given = np.array([-0.0, np.nan, -0.0, np.inf]), np.array([-0.0, np.inf]), np.zeros(0), np.array(-0.0)
+    for p in given:
+        for q in given:
+            for name in ("polyadd", "polysub"):
+                found, wanted = getattr(nnc, name)(p, q).numpy(), getattr(np, name)(p, q)
+                np.testing.assert_array_equal(found, wanted)
+                np.testing.assert_array_equal(np.signbit(found[found == 0]), np.signbit(wanted[found == 0]))
 
 
 def matched(found: Array, wanted: Array) -> Array:

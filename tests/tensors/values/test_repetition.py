@@ -69,6 +69,8 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Callable[[int], Any], ...]]
     "interp": (nnc.interp, (VECTOR, RISING, VECTOR)),
     "norm 1": (lambda x: nnc.linalg.vector_norm(x, ord=1), (VECTOR,)),
     "norm": (nnc.linalg.vector_norm, (VECTOR,)), "eye": (lambda: nnc.eye(3), ()),
+    "ones": (lambda: nnc.ones((3, 2)), ()), "zeros": (lambda: nnc.zeros(100_000, dtype="int32"), ()),
+    "ones_like": (lambda x: nnc.ones_like(x.T), (SQUARE,)), "empty": (lambda: nnc.empty((0, 2)), ()),
     "hanning": (lambda: nnc.hanning(5), ()),
     "lstsq": (lambda a, b: nnc.linalg.lstsq(a, b)[0], (SQUARE, lambda k: VECTOR(k)[:4])),
     "modf": (nnc.modf, (VECTOR,)), "frexp": (nnc.frexp, (VECTOR,)),
@@ -119,6 +121,7 @@ def kept(f: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
 def test_operators_are_kept_from_the_third_call_on() -> None:
     x = nnc.asarray(A)
     assert kept(nnc.triu, x) and kept(nnc.logsumexp, x) and kept(nnc.eye, 3) and kept(nnc.linalg.pinv, x)
+    assert kept(nnc.ones, (4, 4)) and kept(nnc.zeros, 100_000) and kept(nnc.zeros_like, x)
     nnc.triu(x)
     known = nnc.stack_for("cpu:0").repeated
     known.clear()
@@ -142,6 +145,11 @@ def test_results_are_in_memory_of_their_own() -> None:
     first[-1][0, 0] = 7.0
     first[-1][...] = 9.0
     assert nnc.eye(3).tolist() == first[0].tolist() == np.eye(3).tolist()
+    for make in (nnc.zeros, nnc.ones, nnc.empty):
+        for x in [make(shape) for shape in (3, 9000) for _ in range(5)]:
+            wanted = float(make is nnc.ones)
+            assert x[0].item() == wanted and make(x.shape)[0].item() == wanted
+            x[...] = 7.0
     x = nnc.asarray(A)
     for _ in range(5):
         y = nnc.roll(nnc.squeeze(x), 0)
@@ -165,6 +173,24 @@ def test_settings_are_those_of_the_call() -> None:
     with nnc.config.using(default_float="float64"):
         assert nnc.eye(2).dtype == nnc.float64
     assert nnc.eye(2).dtype == nnc.float32
+
+
+def test_a_shape_is_refused_after_one_that_is_equal() -> None:
+    for _ in range(5):
+        assert nnc.ones((4, 4)).shape == nnc.ones([4, 4]).shape == (4, 4)
+        with pytest.raises(TypeError, match="float is no dimension"):
+            nnc.ones((4.0, 4))  # type: ignore[arg-type]
+        with pytest.raises(ValueError, match="negative"):
+            nnc.ones((4, -4))
+
+
+def test_tensors_are_made_on_the_device_in_use() -> None:
+    for _ in range(5):
+        assert nnc.ones(3).device.id == "cpu:0"
+        assert nnc.ones(3, device="strict:0").device.id == "strict:0"
+        with nnc.use_device("strict:0"):
+            assert nnc.ones(3).device.id == "strict:0"
+            assert nnc.zeros_like(nnc.ones(3, device="cpu:0")).device.id == "cpu:0"
 
 
 def test_operands_that_lie_otherwise_are_others() -> None:
@@ -192,4 +218,5 @@ def test_errors_of_elements_are_raised_as_before() -> None:
 def test_large_constants_are_not_kept() -> None:
     with_mask = [nnc.triu(nnc.ones((200, 200))) for _ in range(5)][-1]
     np.testing.assert_array_equal(with_mask.numpy(), np.triu(np.ones((200, 200))))
+    assert kept(nnc.linalg.circulant, nnc.ones(200)) and kept(nnc.linalg.companion, nnc.ones(200))
     assert kept(nnc.triu, nnc.ones((200, 200))) and kept(nnc.tril_indices, 5) and not kept(nnc.tril_indices, 200)
