@@ -101,6 +101,16 @@ def test_bits_are_the_interpreters(operator: str, host: str) -> None:
         check(made, host, Tile(min(SMALL_TILE.rows, problem_of(made).rows), 2)), name
 
 
+@pytest.mark.parametrize("name", ["depthwise along one axis", "strides and dilation"])
+def test_pixels_that_no_element_of_a_window_sees_are_zero(name: str) -> None:
+    made = command("conv_input_gradient", CASES[name], float32)
+    check(made, "here", Tile(3, 2))
+    given = [values(x, seed) for seed, x in enumerate(made.inputs)]
+    found = values(made.output, 99)
+    run(compiler("here").kernel(problem_of(made)), [*given, found])
+    assert (found.reshape(made.output.shape)[:, 1::2] == 0).all() or name == "strides and dilation"
+
+
 FIRST_LAYERS = {
     "one channel": Windows((3, 12, 13, 1), (5, 5, 1, 21), (1, 1), ((2, 2), (0, 0)), (1, 1)),
     "many runs": Windows((2, 30, 31, 1), (3, 3, 1, 40), (1, 1), ((1, 1), (1, 1)), (1, 1)),
@@ -188,7 +198,7 @@ def test_tables_serve_all_panels_of_their_rows(host: str) -> None:
     """More rows than a block has, so that tables are written, moved on, and written anew."""
     for windows in (Windows((1, 20, 24, 70), (3, 3, 1, 70), (1, 1), ((1, 1), (1, 1)), (1, 1), 70),
                     Windows((1, 20, 24, 3), (3, 3, 3, 40), (1, 1), ((1, 1), (1, 1)), (1, 1)),
-                    Windows((1, 20, 24, 4), (3, 3, 2, 40), (1, 1), ((1, 1), (1, 1)), (1, 1), 2)):
+                    Windows((1, 20, 24, 4), (3, 3, 2, 80), (1, 1), ((1, 1), (1, 1)), (1, 1), 2)):
         made = command("conv", windows, float32)
         kind, numbers, _ = compiler(host).plan(problem_of(made), SMALL_TILE)
         given = dict(zip(names_of(kind), numbers, strict=True))

@@ -106,10 +106,12 @@ class TileWriter:
     def by_rows(self) -> None:
         """`table` has for each segment the addresses of rows, those of two segments `shift` apart."""
         f = self.function
-        with f.loop(integer(0), self.segments) as segment:
+        of_channels = self.kind.left == "each"  # segments of one step, or of none where nothing sees the rows
+        count = product(f, self.segments, self.length) if of_channels else self.segments
+        with f.loop(integer(0), count) as segment:
             first = moved(f, self.table, "ptr", product(f, segment, self.shift))
             rows = [f.let(f"load ptr, {moved(f, first, 'ptr', integer(row))}", "ptr") for row in range(self.kind.rows)]
-            if self.kind.left == "each":  # such segments are one step
+            if of_channels:
                 self.one_step(rows)
             else:
                 with f.loop(integer(0), self.length) as k:
