@@ -151,6 +151,49 @@ def test_gradients_of_convolutions(rng: np.random.Generator, rank: int) -> None:
     gradients.check(lambda a, b: TRANSPOSED[rank](a, b, output_padding=1, **options), x, kernel)
 
 
+APART = [(groups, strides, dilation) for groups in (1, 20) for strides, dilation in (
+    ((2, 1), (2, 1)), ((2, 3), (2, 3)), ((3, 2), (1, 1)), ((2, 2), (1, 2)))]  # fmt: skip
+"""Groups of twenty channels, strides and dilations; some pixels no element of a window sees."""
+
+
+@pytest.mark.parametrize("mode", ["eager", "compiled", "deterministic"])
+@pytest.mark.parametrize(("groups", "strides", "dilation"), APART)
+def test_gradients_where_windows_lie_apart(rng: np.random.Generator, device: str, groups: int, mode: str,
+                                           strides: tuple[int, int], dilation: tuple[int, int]) -> None:
+    """Large enough for library code: by the images and by the kernel, as the adjoint of a convolution in float64."""
+    how: Any = {"strides": strides, "dilation": dilation, "padding": ((1, 2), (0, 1)), "groups": groups}
+    x = rng.standard_normal((6, 13, 14, 20)).astype(np.float32)
+    kernel = rng.standard_normal((2, 3, 20 // groups, 20)).astype(np.float32)
+
+    def loss(x: Any, kernel: Any, g: Any) -> Any:
+        return nnc.sum(nnc.conv2d(x, kernel, **how) * g)
+
+    shape = nnc.conv2d(nnc.zeros(x.shape), nnc.zeros(kernel.shape), **how).shape
+    given = [x, kernel, rng.standard_normal(shape).astype(np.float32)]
+    by_image, by_kernel = adjoints(*[a.astype(np.float64) for a in given], **how)
+    f = nnc.grad(loss, argnums=(0, 1))
+    with nnc.config.using(deterministic=mode == "deterministic"):
+        found = (f if mode == "eager" else nnc.jit(f))(*map(nnc.asarray, given))
+    np.testing.assert_allclose(found[0].numpy(), by_image, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(found[1].numpy(), by_kernel, rtol=1e-4, atol=1e-3)
+
+
+def adjoints(x: Any, kernel: Any, g: Any, strides: tuple[int, int], dilation: tuple[int, int],
+             padding: tuple[tuple[int, int], ...], groups: int) -> tuple[Any, Any]:
+    """What pixels, and elements of the kernel, have to do with the results, one element of windows at a time."""
+    wide = np.pad(x, ((0, 0), *padding, (0, 0)))
+    by_image, by_kernel = np.zeros(wide.shape), np.zeros(kernel.shape)
+    inputs, outputs = (np.split(np.arange(a.shape[-1]), groups) for a in (x, g))
+    for e in np.ndindex(*kernel.shape[:2]):
+        seen = (slice(None), *[slice(k * d, k * d + (n - 1) * s + 1, s) for k, d, n, s in
+                               zip(e, dilation, g.shape[1:3], strides, strict=True)])
+        for c, o in zip(inputs, outputs, strict=True):
+            by_image[(*seen, slice(c[0], c[-1] + 1))] += g[..., o] @ kernel[e][:, o].T
+            by_kernel[e][:, o] += np.einsum("nijc,nijo->co", wide[seen][..., c], g[..., o])
+    (top, _), (left, _) = padding
+    return by_image[:, top : top + x.shape[1], left : left + x.shape[2]], by_kernel
+
+
 def test_float16_is_summed_wide(rng: np.random.Generator) -> None:
     x, kernel = np.full((1, 4096, 1), 0.1, np.float16), np.ones((4096, 1, 1), np.float16)
     assert nnc.conv1d(x, kernel).item() == np.float16(np.float16(0.1).astype(np.float32) * 4096)

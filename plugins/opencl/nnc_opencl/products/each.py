@@ -79,8 +79,8 @@ class WindowsWriter(EachWriter):
                 *moved, "++image;", "}" * len(moved), "}"]
 
     def taps(self, inside: list[str], outside: list[str]) -> list[str]:
-        """Go through the elements of a window: those that see a pixel, and others."""
-        lines = []
+        """Go through the elements of a window, unless there are none: those that see a pixel, and others."""
+        lines = ["if (steps > 0)"]
         for n in self.axes:
             lines += [f"for (long e{n} = 0; e{n} < window{n}; ++e{n}) {{",
                       f"const long p{n} = w{n} * stride{n} + offset{n} + e{n} * step{n};"]
