@@ -39,8 +39,9 @@ def max_pool(F: Nodes, x: Node) -> Node:
     return F.max_pool(x, **POOL)
 
 
-def put_back(F: Nodes, g: Node, x: Node) -> Node:
-    return F.pool_put(g, F.max_pool_index(x, **POOL), size=(6, 6), **POOL)
+def put_back(F: Nodes, g: Node, x: Node, layout: str = "NHWC", padding: Any = POOL["padding"]) -> Node:
+    how = POOL | {"layout": layout, "padding": padding}
+    return F.pool_put(g, F.max_pool_index(x, **how), size=(6, 6), **how)
 
 
 def as_cast(F: Nodes, x: Node, *dtypes: Any) -> Node:
@@ -312,6 +313,21 @@ CASES: Cases = {
         ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.where(F.greater(F.exp(x), 0.0), put_back(F, g, x), 0.0), KEPT),
         ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.where(F.greater(x, 0.0), put_back(F, g, x), 1.0), KEPT),
     ],
+    "sum-of-pool": [
+        ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.sum(put_back(F, g, x), axis=(0, 1, 2)),
+         lambda F, x, g: F.sum(g, axis=(0, 1, 2))),
+        ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.sum(put_back(F, g, x), axis=(1, 2), keepdims=True),
+         lambda F, x, g: F.sum(g, axis=(1, 2), keepdims=True)),
+        ([IMAGE, "float32 2 3 3 3"], lambda F, x, g: F.sum(put_back(F, g, x), axis=(0, 1)), KEPT),
+        (["float32 2 3 6 6", "float32 2 3 3 3"],
+         lambda F, x, g: F.sum(put_back(F, g, x, "NCHW"), axis=(0, 2, 3)), lambda F, x, g: F.sum(g, axis=(0, 2, 3))),
+        (["float32 2 6 6 6", "float32 2 6 3 3"],
+         lambda F, x, g: F.sum(put_back(F, g, x, "NCHW"), axis=(0, 1, 2)), KEPT),
+        ([IMAGE, "float32 2 4 4 3"],  # a window of nothing but padding gives what it has to nobody
+         lambda F, x, g: F.sum(put_back(F, g, x, padding=((1, 1), (1, 1))), axis=(0, 1, 2)), KEPT),
+        ([IMAGE, "int32 2 3 3 3", "float32 2 3 3 3"],  # nobody knows which numbers an index has
+         lambda F, x, i, g: F.sum(F.pool_put(g, i, size=(6, 6), **POOL), axis=(0, 1, 2)), KEPT),
+    ],
     "log-of-sigmoid": [
         ([F4], lambda F, x: F.log(F.sigmoid(x)), lambda F, x: F.negative(F.softplus(F.negative(x)))),
         ([F4], lambda F, x: F.log(F.subtract(1.0, F.sigmoid(x))), lambda F, x: F.negative(F.softplus(x))),
@@ -373,8 +389,8 @@ CASES: Cases = {
     ],
 }  # fmt: skip
 INEXACT = frozenset((
-    "square", "sum-nothing", "transpose-into-matmul", "even-function", "reduce-floats-again", "sum-float-copies",
-    "scale-into-conv", "scale-past-shift", "merge-shifts", "transpose-into-conv", "log-of-sigmoid", "log-of-one-plus",
-    "softplus-of-exp", "exp-minus-one", "log-of-exp", "log-of-softmax", "exp-of-log-softmax", "log-of-sum-of-exp",
-    "softmax-by-hand", "log-softmax-by-hand", "cross-entropy-by-hand", "cancel-probability",
+    "square", "sum-nothing", "sum-of-pool", "transpose-into-matmul", "even-function", "reduce-floats-again",
+    "sum-float-copies", "scale-into-conv", "scale-past-shift", "merge-shifts", "transpose-into-conv", "log-of-sigmoid",
+    "log-of-one-plus", "softplus-of-exp", "exp-minus-one", "log-of-exp", "log-of-softmax", "exp-of-log-softmax",
+    "log-of-sum-of-exp", "softmax-by-hand", "log-softmax-by-hand", "cross-entropy-by-hand", "cancel-probability",
 ))  # fmt: skip

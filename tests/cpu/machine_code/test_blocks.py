@@ -83,6 +83,35 @@ def test_the_bits_stay(host: str, inner: bool, rng: np.random.Generator) -> None
         assert (arrays[1] == expected[1]).all(), (rows, columns)
 
 
+def halves(rows: int, columns: int) -> LoopNest:
+    """What upper and lower halves of products give, by numbers that are the same everywhere and by each other, between
+    operations that no products are."""
+    n = Writer("halves", (rows, columns), [(uint64, False), (uint32, True)])
+    column = n.op("cast", uint64, n.op("axis", int64, axis=1))
+    key = n.op("cast", uint32, n.load(0))
+    value = n.op("cast", uint32, n.op("shift_right", uint64, column, n.constant(2, uint64)))
+    for k in range(12):
+        factor = n.constant(0x9E3779B9 + 2 * k, uint32) if k % 3 else key
+        high, low = (n.op(name, uint32, value, factor) for name in ("multiply_high", "multiply"))
+        value = n.op("bitwise_xor", uint32, n.op("bitwise_xor", uint32, high, low), key)
+        value = n.op("add", uint32, value, high) if k == 5 else value
+        value = n.op("multiply_high" if k == 6 else "multiply", uint32, value, low) if k in (6, 7) else value
+    n.store(1, n.op("bitwise_xor", uint32, value, n.op("cast", uint32, column)), at({0: columns}, 1), at({1: 1}, 1))
+    return n.build()
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_halves_of_products_stay_apart(host: str, rng: np.random.Generator) -> None:
+    nests = [halves(1, 1000), halves(3, 77), halves(2, 3)]
+    assert all(found(nest) is not None for nest in nests)
+    for nest, kernel in zip(nests, kernels(nests, host), strict=True):
+        arrays = [rng.integers(0, 1 << 63, 1, np.uint64), np.zeros(nest.points, np.uint32)]
+        expected = [array.copy() for array in arrays]
+        interpret(nest, [as_bytes(a) for a in expected], in_parts=in_parts)
+        run(kernel, arrays)
+        assert (arrays[1] == expected[1]).all(), nest.axes
+
+
 @pytest.mark.parametrize("host", HOSTS)
 @pytest.mark.parametrize("dtype", [uint32, uint64], ids=str)
 def test_random_bits_are_the_words_of_a_stream(dtype: Any, host: str) -> None:

@@ -121,6 +121,12 @@ def test_panels_suit_few_rows() -> None:
     assert panel_width(many, vector) == (4 if vector == WIDEST else 2) * vector // 4
 
 
+@pytest.mark.parametrize(("columns", "vectors"), [(0, 1), (10, 1), (32, 2)])
+def test_tiles_are_no_wider_than_a_product(columns: int, vectors: int) -> None:
+    """Their sums lie close together, and no panel is another one's last."""
+    assert choose_tile(784, columns, 16, True).vectors <= vectors
+
+
 def test_panels_that_lie_packed_are_shared_by_few_rows() -> None:
     made = matrices(32, 4 * compiler("here").vector, 300, float32)
     [(_, tiling)] = PackedProducts("matmul").wants(made).items()

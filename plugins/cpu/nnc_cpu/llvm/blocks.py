@@ -6,12 +6,13 @@ one, which takes a hundred instructions.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from nnc_core.base.dtype import boolean, int64, uint64
+from nnc_core.base.dtype import boolean, int64, uint32, uint64
 from nnc_core.base.loopnest import Instruction, LoopNest, Stage
 from nnc_cpu.llvm.branches import readers_of
+from nnc_cpu.llvm.even_odd import OPERATIONS, EvenOdd, EvenOddWriter
 from nnc_cpu.llvm.ir import Register, integer
 from nnc_cpu.llvm.logic import held
 from nnc_cpu.llvm.points import PointWriter
@@ -131,7 +132,18 @@ class BlockWriter:
         self.start = f.variable("i64")
         """Where the points begin whose blocks are kept, in steps of the position."""
         f.variables.append(f"  store i64 {NOWHERE}, {self.start}")
+        self.spread: dict[int, EvenOdd] = {}
+        """What members read that is the same everywhere, in all lanes."""
         self.kept = {n: f.variable(held(points.dtypes[n]), points.width, blocks.points) for n in blocks.results}
+
+    def steadily(self, values: Mapping[int, Register]) -> None:
+        """Have those of some values that members read in all lanes, before points are gone through."""
+        writer = EvenOddWriter(self.points.scalars)
+        for number in self.blocks.members:
+            instruction = self.body[number - self.first]
+            for n in instruction.operands if instruction.operation in OPERATIONS else ():
+                if n in values and n not in self.spread and self.points.dtypes[n] == uint32:
+                    self.spread[n] = writer.apart(values[n], self.points.width // 2)
 
     def write(self) -> None:
         f, blocks, width = self.points.function, self.blocks, self.points.width
@@ -152,14 +164,16 @@ class BlockWriter:
         """Keep what this block and those behind it give, for each point again."""
         points, f, blocks, width = self.points, self.points.function, self.blocks, self.points.width
         f.set(self.start, f.let(f"shl {block}, {blocks.shift - blocks.step}", "i64"))
-        values = {blocks.members[0]: points.places.along(block, 1)}
+        values: dict[int, Register | EvenOdd] = {blocks.members[0]: points.places.along(block, 1)}
+        writer = EvenOddWriter(points.scalars)
         for number in blocks.members[1:]:
             instruction = self.body[number - self.first]
-            operands = [values[n] if n in values else points.values[n] for n in instruction.operands]
-            values[number] = points.scalars.instruction(instruction.operation, instruction.dtype, operands,
-                                                        points.dtypes[instruction.operands[0]])
+            operands = [values[n] if n in values else self.spread.get(n, points.values[n])
+                        for n in instruction.operands]
+            values[number] = writer.instruction(instruction.operation, instruction.dtype, operands,
+                                                points.dtypes[instruction.operands[0]])
         for number, kept in self.kept.items():
-            value = f.spread(values[number], width)
+            value = f.spread(writer.together(values[number]), width)
             for n in range(blocks.points):
                 lanes = f.shuffled(value, value, [(n * width + k) // blocks.points for k in range(width)])
                 f.set(f.let(f"getelementptr {value.full}, {kept}, {integer(n)}", "ptr"), lanes)

@@ -182,6 +182,9 @@ class KernelWriter:
                     self.points.instruction(number, instruction, self.nest.axes)
                     self.steady.add(number)
             self.points.steady = self.points.values
+        blocks = self.blocks_in(stage, 0, self.axis)
+        if blocks is not None:
+            blocks.steadily(self.points.steady)
 
     def tile_of(self, axis: int, left: Register) -> None:
         """The points of a tile; so many are left along the axis of the lanes."""

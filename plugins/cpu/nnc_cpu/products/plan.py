@@ -106,9 +106,11 @@ def _tile_of(problem: MatrixProduct, lanes: int, wide: bool, threads: int) -> Ti
 
 def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0) -> Tile:
     """The tile that takes the fewest multiply-adds for a step, counted with those of rows and lanes that are not
-    there, and with loads; `wide`: there are 32 registers; `vectors`: of a panel, if B is packed."""
-    tiles = [tile for tile in _tiles(rows, wide) if vectors in (0, tile.vectors)]
-    return min(tiles, key=lambda tile: _cost(tile, rows, _parts(columns, lanes)))
+    there, and with loads; `wide`: there are 32 registers; `vectors`: of a panel, if B is packed, else no more than
+    there are."""
+    tiles, there = [tile for tile in _tiles(rows, wide) if vectors in (0, tile.vectors)], _parts(columns, lanes)
+    best = min(tiles, key=lambda tile: _cost(tile, rows, there))
+    return best if vectors else best._replace(vectors=max(1, min(best.vectors, there)))
 
 
 def panel_width(problem: MatrixProduct, vector: int) -> int:
