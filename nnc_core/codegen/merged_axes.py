@@ -14,7 +14,7 @@ from nnc_core.base.loopnest import Access, Instruction, LoopNest, Stage, Subscri
 
 
 class _Steps(NamedTuple):
-    """What steps through axes: elements from step to step of each, and the subscripts that are more than steps."""
+    """A way through axes: elements from step to step of each, and the subscripts that are more than steps."""
 
     offset: int
     steps: Mapping[int, int]
@@ -54,7 +54,7 @@ def _positions(nest: LoopNest) -> list[list[_Steps]]:
 
 
 def _sums(body: Sequence[Instruction], first: int) -> dict[int, Mapping[int, int]]:
-    """What values step through axes by, where they are sums of multiples of axes, by number."""
+    """Steps through axes of values that are sums of multiples of axes, by number."""
     found: dict[int, Mapping[int, int]] = {}
     for number, (operation, dtype, operands, _, axis, _) in enumerate(body, first):
         terms = [found[n] for n in operands if n in found]

@@ -49,6 +49,8 @@ def by_shapes(f: Callable[P, R]) -> Callable[P, R]:
         stack = _read(args, arrays, key, None)
         if kwargs and stack is not _UNKNOWN:
             for name, x in kwargs.items():
+                if name == "device":  # the function finds out whose stack it is
+                    return f(*args, **kwargs)
                 key.append(name)
                 stack = _read((x,), arrays, key, stack)
                 if stack is _UNKNOWN:

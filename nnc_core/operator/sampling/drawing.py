@@ -112,9 +112,11 @@ def sampled(sample: Callable[..., Array], draw: Draw, index: Array, chosen: Arra
             *parameters: Array) -> None:
     """Fill the chosen elements of out, which have these places in their draw."""
     at = np.flatnonzero(chosen)
+    if not len(at):
+        return
     if len(at) == len(out):
         out[:] = sample(draw, index, *parameters)
-    elif len(at):
+    else:
         out[at] = sample(draw, index[at], *[p[at] for p in parameters])
 
 
