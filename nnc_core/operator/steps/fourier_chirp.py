@@ -80,7 +80,6 @@ def _whole(F: Any, x: Any, axis: int, size: int) -> Any:
     return F.concat(first, inside, *last, F.flip(F.conj(inside), axes=(axis,)), axis=axis)
 
 
-@lru_cache(maxsize=64)
 def chirps(points: int, inverse: bool, norm: str) -> tuple[Array, Array, Array]:
     """The factors before, those between the transforms, and those behind, which have the scale too."""
     length = padded_length(points)
