@@ -43,3 +43,10 @@ def added_along(F: Namespace[V], x: V, indices: V, updates: V, axis: int) -> V:
     moved = [F.permute(v, axes=order) for v in (x, indices, updates)]
     last = len(x.shape) - 1
     return F.permute(F.scatter(*moved, axis=last, mode="add", batch=last), axes=order)
+
+
+def part_along(F: Namespace[V], x: V, axis: int, start: int, stop: int) -> V:
+    """A range along one axis, which is not negative."""
+    starts, stops = [0] * x.ndim, [*x.shape]
+    starts[axis], stops[axis] = start, stop
+    return F.slice(x, start=tuple(starts), stop=tuple(stops), step=(1,) * x.ndim)

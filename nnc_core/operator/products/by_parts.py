@@ -15,6 +15,7 @@ from typing import Any
 
 from nnc_core.base.command import Command
 from nnc_core.base.dtype import is_complex
+from nnc_core.operator.along import part_along
 
 
 def steps_of(command: Command) -> int:
@@ -37,9 +38,8 @@ def product_by_parts(F: Any, inputs: Sequence[Any], command: Command) -> Any:
     left = F.concat(F.real(a), F.imag(a), axis=rows if transpose_a else columns)
     right = _beside_turned(F, b, transpose_b)
     both = F.matmul(left, right, transpose_a=transpose_a, transpose_b=transpose_b)
-    ends = both.shape[-1] // 2, both.shape[-1]
-    real, imaginary = (F.slice(both, **_last_axis(both, start, stop)) for start, stop in ((0, ends[0]), ends))
-    return F.complex_(real, imaginary)
+    last, whole = len(both.shape) - 1, both.shape[-1]
+    return F.complex_(part_along(F, both, last, 0, whole // 2), part_along(F, both, last, whole // 2, whole))
 
 
 def _beside_turned(F: Any, b: Any, transposed: bool) -> Any:
@@ -50,8 +50,3 @@ def _beside_turned(F: Any, b: Any, transposed: bool) -> Any:
         down, across = across, down
     return F.concat(F.concat(real, imaginary, axis=across), F.concat(F.negative(imaginary), real, axis=across),
                     axis=down)
-
-
-def _last_axis(x: Any, start: int, stop: int) -> dict[str, tuple[int, ...]]:
-    axes = len(x.shape) - 1
-    return {"start": (*(0,) * axes, start), "stop": (*x.shape[:-1], stop), "step": (1,) * (axes + 1)}

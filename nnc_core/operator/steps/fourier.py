@@ -14,7 +14,7 @@ from nnc_core.base.dtype import complex_of, float64, is_complex, real_of
 from nnc_core.base.layout import Layout
 from nnc_core.device import CommandBackend, Kernel
 from nnc_core.operator.steps.arrays import first_of, sides
-from nnc_core.operator.steps.fourier_chirp import by_chirps
+from nnc_core.operator.steps.fourier_chirp import by_chirps, scale_of
 from nnc_core.operator.steps.fourier_text import GROUP, FourierSource, Way
 from nnc_core.operator.steps.program import EntryLaunch, StepsCompiler, StepsPart
 
@@ -60,10 +60,8 @@ class AxisTransform(NamedTuple):
 
     @property
     def scale(self) -> float:
-        """The factor of the result: none where the other way has it."""
-        if self.norm == "ortho":
-            return float(self.points**-0.5)
-        return 1 / self.points if self.inverse == (self.norm == "backward") else 1.0
+        """The factor of the result."""
+        return scale_of(self.points, self.inverse, self.norm)
 
 
 class Fourier(CommandBackend):

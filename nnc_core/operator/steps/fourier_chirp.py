@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.operator.along import part_along
 
 MULTIPLES = (1, 3, 5, 9, 15)
 """Lengths are powers of two times one of these."""
@@ -34,7 +35,7 @@ def by_chirps(F: Any, inputs: Sequence[Any], command: Command, suits: Callable[[
             if suits(x.shape[axis]):
                 return None
             whole = _transform(F, F.complex_(x, F.zeros_like(x)), axis, False, norm)
-            return _part(F, whole, axis, 0, x.shape[axis] // 2 + 1)
+            return part_along(F, whole, axis, 0, x.shape[axis] // 2 + 1)
     axis, size, norm = command.attributes
     return None if suits(size) else F.real(_transform(F, _whole(F, x, axis, size), axis, True, norm))
 
@@ -56,7 +57,7 @@ def _transform(F: Any, x: Any, axis: int, inverse: bool, norm: str) -> Any:
     x = F.pad(F.multiply(x, before), low=tuple(low), high=tuple(high), interior=tuple(low))
     x = F.multiply(F.fft(x, axes=(axis,), inverse=False, norm="backward"), between)
     x = F.fft(x, axes=(axis,), inverse=True, norm="backward")
-    return F.multiply(_part(F, x, axis, 0, points), after)
+    return F.multiply(part_along(F, x, axis, 0, points), after)
 
 
 def _along(F: Any, host: Array, axis: int, like: Any) -> Any:
@@ -64,20 +65,21 @@ def _along(F: Any, host: Array, axis: int, like: Any) -> Any:
     return F.constant_of(host.astype(like.dtype).reshape(-1, *(1,) * (len(like.shape) - 1 - axis)))
 
 
-def _part(F: Any, x: Any, axis: int, start: int, stop: int) -> Any:
-    starts, stops = [0] * len(x.shape), [*x.shape]
-    starts[axis], stops[axis] = start, stop
-    return F.slice(x, start=tuple(starts), stop=tuple(stops), step=(1,) * len(starts))
-
-
 def _whole(F: Any, x: Any, axis: int, size: int) -> Any:
     """All frequencies of so many real numbers; of those that are their own conjugates the imaginary parts are not
     read."""
     middle = (size + 1) // 2
-    inside = _part(F, x, axis, 1, middle)
-    ends = [_part(F, x, axis, n, n + 1) for n in ((0, middle) if size % 2 == 0 else (0,))]
+    inside = part_along(F, x, axis, 1, middle)
+    ends = [part_along(F, x, axis, n, n + 1) for n in ((0, middle) if size % 2 == 0 else (0,))]
     first, *last = [F.complex_(F.real(end), F.zeros_like(F.real(end))) for end in ends]
     return F.concat(first, inside, *last, F.flip(F.conj(inside), axes=(axis,)), axis=axis)
+
+
+def scale_of(points: int, inverse: bool, norm: str) -> float:
+    """The factor of a transform's result: none where the other way has it."""
+    if norm == "ortho":
+        return float(points**-0.5)
+    return 1 / points if inverse == (norm == "backward") else 1.0
 
 
 def chirps(points: int, inverse: bool, norm: str) -> tuple[Array, Array, Array]:
@@ -89,8 +91,7 @@ def chirps(points: int, inverse: bool, norm: str) -> tuple[Array, Array, Array]:
     wave = np.zeros(length, np.clongdouble)
     wave[:points] = chirp.conj()
     wave[length - points + 1 :] = chirp[:0:-1].conj()
-    scale = points**-0.5 if norm == "ortho" else 1 / points if inverse == (norm == "backward") else 1.0
-    return tuple([x.astype(np.complex128) for x in (chirp, np.fft.fft(wave), chirp * scale)])  # type: ignore[return-value]
+    return tuple([x.astype(np.complex128) for x in (chirp, np.fft.fft(wave), chirp * scale_of(points, inverse, norm))])  # type: ignore[return-value]
 
 
 @lru_cache(maxsize=1024)
