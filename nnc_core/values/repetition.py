@@ -1,8 +1,9 @@
 """Functions made of operators that follow from the shapes of their operands: kept, they are called straight away.
 
 Such a function says so (`by_shapes`).  When it is called for the third time with tensors of the same shapes and dtypes
-and with the same other arguments, its operators are recorded, and the next such calls run the device's eager kernels
-one after the other: the same kernels on the same arrays, without the Python that leads to them.
+and with the same other arguments, or for the seventeenth without any tensor, its operators are recorded, and the next
+such calls run the device's eager kernels one after the other: the same kernels on the same arrays, without the Python
+that leads to them.
 """
 
 from __future__ import annotations
@@ -26,8 +27,9 @@ from nnc_core.values.whole import noting
 
 P = ParamSpec("P")
 R = TypeVar("R")
-COUNTED = 2
-"""Calls of a kind that run as they are, before one is recorded."""
+COUNTED, COUNTED_OF_NONE = 2, 16
+"""Calls of a kind that run as they are, before one is recorded; of functions that are given no tensors, whose sizes
+change more often than those of operands do, and which gain a few us each time."""
 MOST_REPEATED = 1024
 """Kinds of calls that a stack remembers at a time."""
 MOST_LISTED = 16
@@ -113,7 +115,7 @@ def _count(kind: tuple[Any, ...], known: int, stack: Stack, f: Callable[..., Any
            arrays: list[Any]) -> None:
     """Remember that there was a call of such a kind; the operators of one that comes again and again."""
     found: Any = known + 1
-    if known >= COUNTED:
+    if known >= (COUNTED if arrays else COUNTED_OF_NONE):
         found = _recorded(f, args, kwargs, arrays, stack)
     if len(stack.repeated) >= MOST_REPEATED:
         stack.repeated.clear()

@@ -14,6 +14,8 @@ from nnc_core.base.errors import OutOfRangeError, ShapeError
 from nnc_core.values import repetition
 
 RNG = np.random.default_rng(5)
+ENOUGH = repetition.COUNTED_OF_NONE + 3
+"""Calls after which any function is kept, and has been repeated."""
 A, B = (RNG.standard_normal(s).astype(np.float32) for s in ((3, 4), (4, 5)))
 SUMS = [("ij,jk->ik", (A, B)), ("ij->ji", (A,)), ("ij->", (A,)), ("ii->i", (A[:, :3],)), ("i->i", (A[0],)),
         ("ij,ij->", (A, A)), ("...j,jk", (A, B)), ("ij,jk,kl->il", (A, B, B.T)), ("i,j->ij", (A[0], B[0])),
@@ -32,16 +34,16 @@ def test_sums_that_come_again_are_those_of_their_operands(subscripts: str, array
 
 def test_one_operand_twice_is_not_two_that_are_alike() -> None:
     a, b = nnc.asarray(A), nnc.asarray(A + 1)
-    for _ in range(4):
+    for _ in range(ENOUGH):
         nnc.einsum("ij,ij->", a, a)
     np.testing.assert_allclose(nnc.einsum("ij,ij->", a, b).numpy(), np.sum(A * (A + 1)), rtol=1e-5)
 
 
 def test_errors_gradients_and_other_modes_go_the_long_way() -> None:
     a = nnc.asarray(A)
-    for _ in range(4):
+    for _ in range(ENOUGH):
         nnc.einsum("ij,kj->ik", a, a)
-    for _ in range(5):
+    for _ in range(ENOUGH):
         with pytest.raises(ShapeError):
             nnc.einsum("ij,kj->ik", a, nnc.asarray(B))
     v = nnc.variable(A)
@@ -113,7 +115,7 @@ def kept(f: Callable[..., Any], *arguments: Any, **named: Any) -> list[Any]:
     """The repetitions that calls of a function have left."""
     known = nnc.stack_for("cpu:0").repeated
     known.clear()
-    for _ in range(5):
+    for _ in range(ENOUGH):
         f(*arguments, **named)
     return [x for x in known.values() if x.__class__ is FunctionType]
 
@@ -131,6 +133,16 @@ def test_operators_are_kept_from_the_third_call_on() -> None:
     assert any(v.__class__ is FunctionType for v in known.values())
 
 
+def test_functions_without_tensors_are_kept_later() -> None:
+    """Their sizes change more often than those of operands."""
+    known = nnc.stack_for("cpu:0").repeated
+    known.clear()
+    for _ in range(repetition.COUNTED_OF_NONE + 1):
+        assert not any(v.__class__ is FunctionType for v in known.values())
+        nnc.ones((4, 4))
+    assert any(v.__class__ is FunctionType for v in known.values())
+
+
 def test_what_is_not_the_same_again_is_not_kept() -> None:
     x = nnc.asarray(A)
     assert not kept(nnc.logsumexp, A), "a host array"
@@ -141,17 +153,17 @@ def test_what_is_not_the_same_again_is_not_kept() -> None:
 
 
 def test_results_are_in_memory_of_their_own() -> None:
-    first = [nnc.eye(3) for _ in range(5)]
+    first = [nnc.eye(3) for _ in range(ENOUGH)]
     first[-1][0, 0] = 7.0
     first[-1][...] = 9.0
     assert nnc.eye(3).tolist() == first[0].tolist() == np.eye(3).tolist()
     for make in (nnc.zeros, nnc.ones, nnc.empty):
-        for x in [make(shape) for shape in (3, 9000) for _ in range(5)]:
+        for x in [make(shape) for shape in (3, 9000) for _ in range(ENOUGH)]:
             wanted = float(make is nnc.ones)
             assert x[0].item() == wanted and make(x.shape)[0].item() == wanted
             x[...] = 7.0
     x = nnc.asarray(A)
-    for _ in range(5):
+    for _ in range(ENOUGH):
         y = nnc.roll(nnc.squeeze(x), 0)
     y[...] = 0.0
     np.testing.assert_array_equal(x.numpy(), A)
@@ -159,7 +171,7 @@ def test_results_are_in_memory_of_their_own() -> None:
 
 def test_numbers_of_python_are_told_apart() -> None:
     x = nnc.asarray(A[0])
-    for _ in range(5):
+    for _ in range(ENOUGH):
         assert nnc.heaviside(nnc.zeros(2), 0.0).tolist() == [0, 0]
         nnc.insert(x, 1, 0.0)
         assert nnc.insert(x, 1, 1).numpy()[1] == 1
@@ -169,14 +181,14 @@ def test_numbers_of_python_are_told_apart() -> None:
 
 
 def test_settings_are_those_of_the_call() -> None:
-    assert [nnc.eye(2).dtype for _ in range(5)][-1] == nnc.float32
+    assert [nnc.eye(2).dtype for _ in range(ENOUGH)][-1] == nnc.float32
     with nnc.config.using(default_float="float64"):
         assert nnc.eye(2).dtype == nnc.float64
     assert nnc.eye(2).dtype == nnc.float32
 
 
 def test_a_shape_is_refused_after_one_that_is_equal() -> None:
-    for _ in range(5):
+    for _ in range(ENOUGH):
         assert nnc.ones((4, 4)).shape == nnc.ones([4, 4]).shape == (4, 4)
         with pytest.raises(TypeError, match="float is no dimension"):
             nnc.ones((4.0, 4))  # type: ignore[arg-type]
@@ -185,7 +197,7 @@ def test_a_shape_is_refused_after_one_that_is_equal() -> None:
 
 
 def test_tensors_are_made_on_the_device_in_use() -> None:
-    for _ in range(5):
+    for _ in range(ENOUGH):
         assert nnc.ones(3).device.id == "cpu:0"
         assert nnc.ones(3, device="strict:0").device.id == "strict:0"
         with nnc.use_device("strict:0"):
@@ -195,10 +207,10 @@ def test_tensors_are_made_on_the_device_in_use() -> None:
 
 def test_operands_that_lie_otherwise_are_others() -> None:
     x, turned = nnc.asarray(A), nnc.asarray(A.T.copy()).T
-    for _ in range(5):
+    for _ in range(ENOUGH):
         found = nnc.linalg.vector_norm(x, axis=1)
     before = nnc.linalg.vector_norm(turned, axis=1)
-    for _ in range(5):
+    for _ in range(ENOUGH):
         assert nnc.linalg.vector_norm(turned, axis=1).tolist() == before.tolist()
     np.testing.assert_allclose(before.numpy(), found.numpy(), rtol=1e-6)
 
@@ -210,13 +222,13 @@ def test_errors_of_elements_are_raised_as_before() -> None:
         with pytest.raises(OutOfRangeError) as caught:
             nnc.take_along_axis(x, bad)
         texts.append(str(caught.value).partition("line")[0])
-        for _ in range(5):
+        for _ in range(ENOUGH):
             nnc.take_along_axis(x, good)
     assert texts[0].splitlines()[0] == texts[1].splitlines()[0]
 
 
 def test_large_constants_are_not_kept() -> None:
-    with_mask = [nnc.triu(nnc.ones((200, 200))) for _ in range(5)][-1]
+    with_mask = [nnc.triu(nnc.ones((200, 200))) for _ in range(ENOUGH)][-1]
     np.testing.assert_array_equal(with_mask.numpy(), np.triu(np.ones((200, 200))))
     assert kept(nnc.linalg.circulant, nnc.ones(200)) and kept(nnc.linalg.companion, nnc.ones(200))
     assert kept(nnc.triu, nnc.ones((200, 200))) and kept(nnc.tril_indices, 5) and not kept(nnc.tril_indices, 200)
