@@ -16,10 +16,27 @@ from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.program import Program
+from nnc_cpu.llvm.compiler import TargetHost
+from nnc_cpu.products.amx import ROWS
+from nnc_cpu.products.dots import has_amx
 from nnc_cpu.products.kernel import ProductCompiler
+from nnc_cpu.products.plan import Tile
 from tests.cpu.machine_code.running import HOSTS, run
 
 Values = np.ndarray[Any, Any]
+
+SMALL_TILE = Tile(3, 2)
+
+
+def without(host: TargetHost, *features: str) -> TargetHost:
+    """A host that cannot do some things."""
+    left = [x.replace("+", "-") if x[1:] in features else x for x in host.features.split(",")]
+    return host._replace(features=",".join(left))
+
+
+def small_tile(host: TargetHost, rows: int = SMALL_TILE.rows) -> Tile:
+    """A tile that leaves rests of a few rows and columns; `rows`: no more than these."""
+    return Tile(ROWS, 3) if has_amx(host) else SMALL_TILE._replace(rows=min(SMALL_TILE.rows, rows))
 
 
 @cache
@@ -62,4 +79,5 @@ def same_bits(a: Values, b: Values) -> bool:
     return bool(np.where(np.isnan(x), np.isnan(y), (x == y) & (np.signbit(x) == np.signbit(y))).all())
 
 
-__all__ = ["HOSTS", "by_itself", "compiler", "interpreted", "run", "same_bits", "values", "whole"]
+__all__ = ["HOSTS", "SMALL_TILE", "by_itself", "compiler", "interpreted", "run", "same_bits", "small_tile", "values",
+           "whole", "without"]

@@ -17,31 +17,23 @@ from nnc_core.operator import OPERATORS
 from nnc_core.operator.products.convolution import kernel_tiling
 from nnc_core.operator.products.matmul import weight_tiling
 from nnc_core.type import TensorSpec
-from nnc_cpu.llvm.compiler import TargetHost
 from nnc_cpu.products.backend import PackedProducts, problem_of
-from nnc_cpu.products.dots import dots_of, has_words
+from nnc_cpu.products.dots import dots_of, has_amx, has_words
 from nnc_cpu.products.kernel import ProductCompiler
 from nnc_cpu.products.plan import Tile
-from tests.cpu.products.running import HOSTS, interpreted, run
+from tests.cpu.products.running import HOSTS, interpreted, run, small_tile, without
 from tests.cpu.products.test_convolution import CASES, Windows
 from tests.cpu.products.test_matmul import TURNED
 from tests.cpu.products.test_panels import reading_panels
 
 Values = np.ndarray[Any, Any]
 
-SMALL_TILE = Tile(3, 2)
 PAIRS = [(a, b) for a in (int8, uint8) for b in (int8, uint8)]
 WORDS = ("avx512vnni", "avxvnni")
 
 
-def without_words(host: TargetHost) -> TargetHost:
-    """A host that does not add products of words."""
-    features = [x.replace("+", "-") if x[1:] in WORDS else x for x in host.features.split(",")]
-    return host._replace(features=",".join(features))
-
-
-EVERY = {**HOSTS, **{f"{name}, without words": without_words(HOSTS[name])
-                     for name in ("here", "eight lanes")},
+EVERY = {**HOSTS, "here, by words": without(HOSTS["here"], "amx-tile"),
+         **{f"{name}, without words": without(HOSTS[name], "amx-tile", *WORDS) for name in ("here", "eight lanes")},
          "plain instructions": HOSTS["any of its kind"]._replace(x86=False)}
 _COMPILERS = {name: ProductCompiler(host) for name, host in EVERY.items()}
 
@@ -84,28 +76,31 @@ def test_all_remainders(host: str) -> None:
              (6, 5, 3))
     for (ta, tb), pair in zip(TURNED, PAIRS, strict=True):
         for size in sizes:
-            check(matrices(*size, pair, ta, tb), host, SMALL_TILE)
+            check(matrices(*size, pair, ta, tb), host, small_tile(EVERY[host]))
 
 
+@pytest.mark.parametrize("host", ["here", "here, by words"])
 @pytest.mark.parametrize("pair", PAIRS, ids=str)
 @pytest.mark.parametrize(("ta", "tb"), TURNED)
-def test_blocks_of_rows_and_steps(pair: tuple[DType, DType], ta: bool, tb: bool) -> None:
+def test_blocks_of_rows_and_steps(pair: tuple[DType, DType], ta: bool, tb: bool, host: str) -> None:
     """More rows than a task has, more steps than are packed at once, tiles that are chosen."""
-    check(matrices(143, 70, 1030, pair, ta, tb))
+    check(matrices(143, 170, 1030, pair, ta, tb), host)
 
 
 @pytest.mark.parametrize(("a", "b"), [
     ((4, 5, 7), (4, 7, 33)), ((5, 7), (4, 7, 33)), ((2, 3, 1, 4, 1, 7), (3, 1, 4, 7, 5)),
 ])  # fmt: skip
 def test_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
-    check(command_of(Layout.packed(a, int8), Layout.packed(b, int8)), tile=Tile(1, 2))
+    for host in ("here", "here, by words"):
+        check(command_of(Layout.packed(a, int8), Layout.packed(b, int8)), host, small_tile(EVERY[host], 1))
 
 
 def test_arrays_that_lie_apart() -> None:
     for ta, tb in TURNED:
         a, b = (Layout((2, 3, rows, width), int8, offset, (rows * 3 * 51, 51, 153, 1)) for rows, width, offset in (
             (*((9, 5) if ta else (5, 9)), 3), (*((21, 9) if tb else (9, 21)), 1)))
-        check(command_of(a, b, ta, tb), tile=SMALL_TILE)
+        for host in ("here", "here, by words"):
+            check(command_of(a, b, ta, tb), host, small_tile(EVERY[host]))
 
 
 def test_sums_wrap_around() -> None:
@@ -125,7 +120,7 @@ def test_convolutions(host: str) -> None:
     for n, (name, windows) in enumerate(CASES.items()):
         if "depthwise" not in name:
             made = convolution(windows, PAIRS[n % 4])
-            check(made, host, Tile(min(SMALL_TILE.rows, problem_of(made).rows), 2))
+            check(made, host, small_tile(EVERY[host], problem_of(made).rows))
 
 
 @pytest.mark.parametrize("windows", [
@@ -173,7 +168,7 @@ def test_wanted_are_words_of_weights() -> None:
         assert [bool(convolutions.wants(x)) for x in made] == [True, True, False]
         pairs = weight_tiling(False, 32, 2)
         assert "other code" in (products.refuse(reading_panels(matrices(5, 300, 400, (int8, int8)), pairs)) or "")
-    assert products.wants(matrices(5, 300, 400, (int8, uint8))) == {}
+    assert bool(products.wants(matrices(5, 300, 400, (int8, uint8)))) == has_amx(HOSTS["here"])
 
 
 def test_constant_weights_are_packed_when_a_graph_is_compiled() -> None:

@@ -20,7 +20,7 @@ from nnc_cpu.products.backend import problem_of
 from nnc_cpu.products.dots import dots_of, has_bfloat16
 from nnc_cpu.products.kernel import ProductCompiler
 from nnc_cpu.products.plan import Tile
-from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
+from tests.cpu.products.running import HOSTS, interpreted, run, same_bits, small_tile, values, without
 from tests.cpu.products.test_convolution import CASES, OPERATIONS
 from tests.cpu.products.test_convolution import command as convolution
 from tests.cpu.products.test_matmul import TURNED, matrices
@@ -28,10 +28,12 @@ from tests.cpu.products.test_panels import reading_panels
 
 Values = np.ndarray[Any, Any]
 
-SMALL_TILE = Tile(3, 2)
-ABLE = [name for name, host in HOSTS.items() if has_bfloat16(host)]
+EVERY = {**HOSTS, "here, by words": without(HOSTS["here"], "amx-tile")}
+ABLE = [name for name, host in EVERY.items() if has_bfloat16(host)]
+_COMPILERS = {name: ProductCompiler(EVERY[name]) for name in ABLE}
 where_able = pytest.mark.skipif(not ABLE, reason="the processor has no AVX512-BF16")
 COOPER_LAKE = TargetHost("cooperlake", "+avx512bf16,+avx512vl,+avx512vnni,+f16c", 16, True)
+SAPPHIRE_RAPIDS = TargetHost("sapphirerapids", "+amx-tile,+amx-bf16,+amx-int8,+avx512bf16,+avx512vl,+f16c", 16, True)
 
 
 def exact(command: Command, arrays: list[Values]) -> Values:
@@ -47,8 +49,8 @@ def check(command: Command, host: str, tile: Tile | None = None) -> None:
     given = [values(x, seed) for seed, x in enumerate(command.inputs)]
     ours = values(command.output, 99)
     problem = problem_of(command)
-    assert dots_of(problem, HOSTS[host], exact=False) is not None
-    run(compiler(host).kernel(problem, tile, exact=False), [*given, ours])
+    assert dots_of(problem, EVERY[host], exact=False) is not None
+    run(_COMPILERS[host].kernel(problem, tile, exact=False), [*given, ours])
     wanted, sizes = exact(command, given), exact(command, [abs(x) for x in given])
     bound = abs(wanted) * 2.0**-8 + sizes * 2.0**-20
     assert (abs(ours.astype(np.float64).reshape(wanted.shape) - wanted) <= bound).all()
@@ -58,34 +60,37 @@ def check(command: Command, host: str, tile: Tile | None = None) -> None:
 @pytest.mark.parametrize("host", ABLE)
 @pytest.mark.parametrize(("ta", "tb"), TURNED)
 def test_all_remainders(host: str, ta: bool, tb: bool) -> None:
-    width = compiler(host).vector // 2
-    for size in ((3, width, 32), (4, width + 1, 33), (5, 2 * width - 1, 1), (7, 3, 31), (8, 1, 2)):
-        check(matrices(*size, bfloat16, ta, tb), host, SMALL_TILE)
+    width = _COMPILERS[host].vector // 2
+    for size in ((3, width, 32), (4, width + 1, 33), (5, 2 * width - 1, 1), (7, 3, 31), (8, 1, 2), (17, 50, 65)):
+        check(matrices(*size, bfloat16, ta, tb), host, small_tile(EVERY[host]))
 
 
 @where_able
+@pytest.mark.parametrize("host", ABLE)
 @pytest.mark.parametrize(("ta", "tb"), TURNED)
-def test_blocks_of_rows_and_steps(ta: bool, tb: bool) -> None:
-    check(matrices(143, 70, 531, bfloat16, ta, tb), ABLE[0])
+def test_blocks_of_rows_and_steps(host: str, ta: bool, tb: bool) -> None:
+    check(matrices(143, 170, 531, bfloat16, ta, tb), host)
 
 
 @where_able
+@pytest.mark.parametrize("host", ABLE)
 @pytest.mark.parametrize("operator", OPERATIONS)
-def test_convolutions_and_their_gradients(operator: str) -> None:
+def test_convolutions_and_their_gradients(host: str, operator: str) -> None:
     for name, windows in CASES.items():
         if "depthwise" not in name:
             made = convolution(operator, windows, bfloat16)
-            check(made, ABLE[0], Tile(min(SMALL_TILE.rows, problem_of(made).rows), 2))
+            check(made, host, small_tile(EVERY[host], problem_of(made).rows))
 
 
 @where_able
-def test_numbers_that_are_not_finite() -> None:
+@pytest.mark.parametrize("host", ABLE)
+def test_numbers_that_are_not_finite(host: str) -> None:
     """Each stays in its row and column, also where a word has a step less."""
     command = matrices(7, 21, 5, bfloat16)
     a, b = (values(x, seed) for seed, x in enumerate(command.inputs))
     a[7], a[11], b[30], b[50] = np.nan, np.inf, -np.inf, np.nan
     ours, theirs = (values(command.output, 99) for _ in range(2))
-    run(compiler(ABLE[0]).kernel(problem_of(command), SMALL_TILE, exact=False), [a, b, ours])
+    run(_COMPILERS[host].kernel(problem_of(command), small_tile(EVERY[host]), exact=False), [a, b, ours])
     interpreted(command, [a, b, theirs])
     wild = ~np.isfinite(theirs.astype(np.float64))
     assert 0 < wild.sum() < wild.size
@@ -94,27 +99,29 @@ def test_numbers_that_are_not_finite() -> None:
 
 
 @where_able
-def test_weights_that_were_packed_before() -> None:
+@pytest.mark.parametrize("host", [name for name in ABLE if name.startswith("here")])
+def test_weights_that_were_packed_before(host: str) -> None:
     for tb in (False, True):
         made = matrices(7, 70, 331, bfloat16, tb=tb)
         a, b = (values(x, seed) for seed, x in enumerate(made.inputs))
         tiling = weight_tiling(tb, 2 * HOSTS["here"].lanes, 2)
         ours, theirs = (values(made.output, 99) for _ in range(2))
         packed = tiling.pack(b.reshape(made.inputs[1].shape)).reshape(-1)
-        run(compiler("here").kernel(problem_of(reading_panels(made, tiling)), exact=False), [a, packed, ours])
-        run(compiler("here").kernel(problem_of(made), exact=False), [a, b, theirs])
+        run(_COMPILERS[host].kernel(problem_of(reading_panels(made, tiling)), exact=False), [a, packed, ours])
+        run(_COMPILERS[host].kernel(problem_of(made), exact=False), [a, b, theirs])
         assert same_bits(ours, theirs)
         [(_, wanted)] = PRODUCTS["matmul"][1].wants(matrices(7, 700, 331, bfloat16, tb=tb)).items()
         assert wanted.blocks[1 if tb else 0] == 2
 
 
-def test_code_for_a_processor_that_has_the_instruction() -> None:
+@pytest.mark.parametrize(("host", "instruction"), [(COOPER_LAKE, ".dpbf16ps"), (SAPPHIRE_RAPIDS, ".tdpbf16ps")])
+def test_code_for_processors_that_have_the_instruction(host: TargetHost, instruction: str) -> None:
     """Compiled, not run: any machine can."""
-    target = ProductCompiler(COOPER_LAKE)
+    target = ProductCompiler(host)
     plan = target.plan(problem_of(matrices(64, 64, 64, bfloat16)), exact=False)
     assert plan.kind.dots is not None
-    assert "dpbf16ps" in target.text(plan.kind)
-    assert HostCompiler(COOPER_LAKE).compile(target.text(plan.kind))
+    assert instruction in target.text(plan.kind)
+    assert HostCompiler(host).compile(target.text(plan.kind))
 
 
 def test_other_processors_and_dtypes_refuse_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import llvmlite
 import llvmlite.binding as llvm
 
 from nnc_core.base.errors import DeviceFailureError
+from nnc_cpu.threads.system import allows_amx
 
 _MODULES = count()
 _ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
@@ -42,6 +43,8 @@ def host() -> TargetHost:
     widest = all(has.get(f"avx512{part}") for part in ("f", "dq", "bw", "vl"))
     lanes = 16 if widest else 8 if has.get("avx2") else 4
     x86 = llvm.get_process_triple().startswith("x86_64")
+    if has.get("amx-tile") and not allows_amx():
+        has.update({name: False for name in has if name.startswith("amx-")})
     return TargetHost(llvm.get_host_cpu_name(), has.flatten(), lanes, bool(has.get("f16c")), x86, widest)
 
 

@@ -23,7 +23,7 @@ MOST = 10
 def ends_at_once(kind: Kind) -> bool:
     """Tell whether tiles with all steps of their sums end these in registers: what ends them is short, and of one row
     of sums for one row of the results."""
-    if kind.ending.pool is not None or kind.windows == "apart" or kind.ends_late:
+    if kind.ending.pool is not None or kind.windows == "apart" or kind.ends_late or kind.is_amx:
         return False
     work = [x for x in expanded(kind.ending.body) if x.operation not in ("load", "store", "constant")]
     return len(work) <= MOST

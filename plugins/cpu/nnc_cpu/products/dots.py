@@ -27,12 +27,18 @@ class Dots(NamedTuple):
     element: str
     """The type of the elements of a word: i8 (A unsigned, B signed) or i16 (both signed, or bfloat16)."""
     instruction: str = ""
-    """The intrinsic that adds to a total ("dp...") or makes a sum ("pmadd..."); without one plain instructions do."""
+    """The intrinsic that adds to a total ("dp...", "tdp..." whole tiles) or makes a sum ("pmadd..."); without one plain
+    instructions do."""
 
     @property
     def bytes(self) -> int:
         """The size of an element."""
         return int(self.element[1:]) // 8
+
+    @property
+    def is_amx(self) -> bool:
+        """True where the processor multiplies whole tiles: see `amx.py`."""
+        return "tdp" in self.instruction
 
     @property
     def steps(self) -> int:
@@ -44,6 +50,12 @@ def dots_of(problem: MatrixProduct, target: TargetHost, exact: bool = True) -> D
     """The way that suits a product on a host; None: it goes through the steps one by one.  exact: every bit is to be
     that of sums in order."""
     lanes, bits = target.lanes, 32 * target.lanes
+    if has_amx(target) and not problem.each:
+        if problem.dtype == bfloat16 and not exact:
+            return Dots("i16", "llvm.x86.tdpbf16ps")
+        if is_integer(problem.dtype):
+            signs = ["s" if x == int8 else "u" for x in (problem.dtype, problem.b_dtype or problem.dtype)]
+            return Dots("i8", f"llvm.x86.tdpb{''.join(signs)}d")
     if not is_integer(problem.dtype):
         paired = problem.dtype == bfloat16 and not exact and has_bfloat16(target)
         return Dots("i16", f"llvm.x86.avx512bf16.dpbf16ps.{bits}") if paired else None
@@ -65,10 +77,16 @@ def has_bfloat16(target: TargetHost) -> bool:
     return "+avx512bf16" in target.features.split(",")
 
 
+def has_amx(target: TargetHost) -> bool:
+    """Tell whether a host multiplies whole tiles of bytes and of bfloat16 ("AMX")."""
+    features = target.features.split(",")
+    return target.lanes == 16 and all([f"+amx-{part}" in features for part in ("tile", "int8", "bf16")])
+
+
 def is_moved(dots: Dots | None, dtype: DType) -> bool:
     """True where elements of A are read as unsigned though they are not: 128 more than they are, which is taken back
     from the sums."""
-    return dots is not None and dots.element == "i8" and dtype == int8
+    return dots is not None and dots.element == "i8" and not dots.is_amx and dtype == int8
 
 
 def added(f: FunctionWriter, dots: Dots, total: Register, left: Register, right: Register) -> Register:

@@ -57,8 +57,10 @@ class ProductWriter:
             self.panel = f.variable(self.type, kind.lanes, kind.most_words * kind.vectors)
         if kind.is_moved:
             self.excess = f.variable(self.type, kind.lanes, kind.vectors)
+        self.begin_tasks()
         with f.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
             self.task(task)
+        self.end_tasks()
         return function_text(f, name, SIGNATURE, linkage)
 
     def take_arguments(self) -> None:
@@ -73,6 +75,12 @@ class ProductWriter:
 
     def at(self, pointer: Register, name: str, by: Register) -> Register:
         return moved(self.function, pointer, self.types[name], by)
+
+    def begin_tasks(self) -> None:
+        """Do what is to be done before all tasks."""
+
+    def end_tasks(self) -> None:
+        """Undo it."""
 
     # ---- a task
     def task(self, task: Register) -> None:
@@ -155,7 +163,7 @@ class ProductWriter:
         if self.kind.packs_in_tiles:
             self.tile(first, shift, (segments, length, b, numbers["b_step"]), fresh, at_once, "packing_tile")
             first = integer(self.kind.rows)
-        steps = (segments, length, panel, b_step)
+        steps = self.steps_of(segments, length, panel, b_step)
         if late is not None:
             with f.where(late):
                 self.late_tiles(shift, steps, fresh)
@@ -167,6 +175,10 @@ class ProductWriter:
         if self.kind.ending.pool is not None:
             with f.where(final):
                 self.finish(integer(0), self.results(self.rows), self.sums)
+
+    def steps_of(self, segments: Register, length: Register, panel: Register, b_step: Register) -> tuple[Register, ...]:
+        """What tiles are told of the steps at hand, and of B."""
+        return segments, length, panel, b_step
 
     def tiles_at_once(self, first: Register, shift: Register, steps: tuple[Register, ...], whole: Register) -> Register:
         """Tiles that end their own sums, where the block has all steps of them: from a row on, as many as are whole;

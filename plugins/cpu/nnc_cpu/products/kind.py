@@ -13,6 +13,8 @@ STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
 WORDS = 128
 """The same of words of several steps."""
+AMX_WORDS = 256
+"""The same of words that AMX goes through, so that its sums are loaded and stored seldom."""
 ROWS = 192
 """Rows of a task, at most."""
 TABLE = 4096
@@ -66,12 +68,19 @@ class Kind(NamedTuple):
     @property
     def most_steps(self) -> int:
         """Steps of a block, at most."""
-        return STEPS if self.dots is None else WORDS * self.dots.steps
+        return self.most_words * (1 if self.dots is None else self.dots.steps)
 
     @property
     def most_words(self) -> int:
         """Elements of A and of B, as they are packed, that the steps of a block are."""
+        if self.is_amx:
+            return AMX_WORDS
         return STEPS if self.dots is None else WORDS
+
+    @property
+    def is_amx(self) -> bool:
+        """True where tiles are those of the processor: see `amx.py`."""
+        return self.dots is not None and self.dots.is_amx
 
     @property
     def most_rows(self) -> int:

@@ -8,6 +8,7 @@ from math import lcm, prod
 from typing import NamedTuple
 
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, PoolAxis, Strided, WindowAxis
+from nnc_cpu.products.amx import ROWS
 from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.dots import Dots
 from nnc_cpu.products.kind import TABLE, Kind, Right, Windows
@@ -34,6 +35,10 @@ MUCH = 1 << 22
 """Bytes of operands and results beside which B is packed all the same."""
 
 
+AMX_VECTORS = 8
+"""Vectors of a panel of tiles of AMX."""
+
+
 class Tile(NamedTuple):
     """Rows and vectors of a register tile."""
 
@@ -54,8 +59,10 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     """The plan for a host whose vectors have so many bytes; `tile`: one of no more rows than there are, or of the rows
     of all elements of windows (`taps.py`); `threads`: that are to have tasks; `dots`: see `Kind`."""
     lanes = vector // problem.wide.itemsize
-    tile = tile or _tile_of(problem, lanes, vector == WIDEST, threads)
-    taps = tile.rows // problem.rows or 1
+    amx = dots is not None and dots.is_amx
+    if tile is None:
+        tile = _amx_tile(problem, lanes) if amx else _tile_of(problem, lanes, vector == WIDEST, threads)
+    taps = 1 if amx else tile.rows // problem.rows or 1
     if taps > 1:
         problem = with_taps_as_rows(problem)
     parts = problem.parts or (problem,)
@@ -102,6 +109,13 @@ def _tile_of(problem: MatrixProduct, lanes: int, wide: bool, threads: int) -> Ti
     apart = _parts(groups * taps * _parts(vectors, low.vectors), threads) * (_step_cost(low) + NOTED)
     together = _parts(groups * vectors, threads) * (rows + 0.2 * taps + NOTED * (1 + taps / 4))
     return Tile(rows, 1) if together < apart else tile
+
+
+def _amx_tile(problem: MatrixProduct, lanes: int) -> Tile:
+    """Two tiles of rows, if there are so many, and a panel of columns wide enough for A to be copied seldom."""
+    rows = max([part.rows for part in problem.parts or (problem,)])
+    vectors = problem.panel // lanes or min(AMX_VECTORS, _parts(problem.columns, lanes))
+    return Tile(ROWS if rows <= ROWS else 2 * ROWS, vectors)
 
 
 def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0) -> Tile:

@@ -1,4 +1,4 @@
-"""Differences between systems: the CPUs that a process may use, locks, and how a thread starts."""
+"""Differences between systems: the CPUs and registers that a process may use, locks, and how a thread starts."""
 
 from __future__ import annotations
 
@@ -60,6 +60,15 @@ def default_threads() -> int:
     """CPUs that this process may use, but no more than OMP_NUM_THREADS says."""
     cores = usable_cores()
     return min(cores, limit_of_environment() or cores, MOST_THREADS)
+
+
+def allows_amx() -> bool:
+    """Ask for the registers of AMX, which Linux gives to processes that do: for all threads, and for good.  It refuses
+    where a thread handles signals on a stack that is too small to keep them."""
+    if sys.platform != "linux" or platform.machine() != "x86_64":
+        return False
+    call, ask, registers = 158, 0x1023, 18  # arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILE_DATA
+    return int(ctypes.CDLL(None).syscall(call, ask, registers)) == 0
 
 
 def pause() -> str | None:
