@@ -25,7 +25,7 @@ from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
 from nnc_cpu.llvm.compiler import HostCompiler, host
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.products import PRODUCTS
+from nnc_cpu.products import PRODUCTS, amx
 from nnc_cpu.products.backend import problem_of
 from nnc_cpu.products.dots import Dots, added, dots_of
 from nnc_cpu.products.writing import function_text, loaded, moved, store
@@ -105,8 +105,18 @@ def of_torch(way: Way, case: Case) -> Callable[[], object] | None:
 
 def peak_of(dots: Dots) -> float:
     """Operations a second of an instruction that goes through several steps, in registers."""
-    target, declared = host(), dict[str, None]()
-    f, lanes = FunctionWriter(declared), target.lanes
+    declared = dict[str, None]()
+    work, texts = (_of_tiles if dots.is_amx else _of_vectors)(dots, declared)
+    machine = HostCompiler(host())
+    module = machine.load([machine.compile("\n".join([*declared, *texts]))], ["peak"])
+    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(module.addresses["peak"])
+    out = np.zeros(SUMS * host().lanes, np.int32)
+    return max(2.0 * STEPS * work / _seconds(lambda: run(out.ctypes.data)) for _ in range(ROUNDS))
+
+
+def _of_vectors(dots: Dots, declared: dict[str, None]) -> tuple[int, list[str]]:
+    """The multiply-adds of a round, and code of such rounds, with sums in vectors."""
+    f, lanes = FunctionWriter(declared), host().lanes
     type = "float" if "bf16" in dots.instruction else "i32"
     places = [moved(f, Register("%out", "ptr"), type, integer(n), lanes) for n in range(SUMS)]
     sums = [f.variable(type, lanes) for _ in range(SUMS)]
@@ -118,12 +128,21 @@ def peak_of(dots: Dots) -> float:
             f.set(x, added(f, dots, f.get(x, type, lanes), factor, factor))
     for x, place in zip(sums, places, strict=True):
         store(f, f.get(x, type, lanes), place, 4, None)
-    machine = HostCompiler(target)
-    text = "\n".join([*declared, function_text(f, "peak", (("out", "ptr"),), linkage="")])
-    module = machine.load([machine.compile(text)], ["peak"])
-    run = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(module.addresses["peak"])
-    out = np.zeros(SUMS * lanes, np.int32)
-    return max(2.0 * SUMS * STEPS * lanes * dots.steps / _seconds(lambda: run(out.ctypes.data)) for _ in range(ROUNDS))
+    return SUMS * lanes * dots.steps, [function_text(f, "peak", (("out", "ptr"),), linkage="")]
+
+
+def _of_tiles(dots: Dots, declared: dict[str, None]) -> tuple[int, list[str]]:
+    """The same with sums in four tiles of AMX."""
+    f = FunctionWriter(declared)
+    f.call_void("llvm.x86.ldtilecfg", Register(f"@{amx.CONFIGURATION}", "ptr"))
+    for n in range(8):
+        f.call_void("llvm.x86.tilezero", integer(n, 8))
+    with f.loop(integer(0), integer(STEPS)):
+        for n in range(4):
+            f.call_void(dots.instruction, integer(n, 8), integer(4 + n % 2, 8), integer(6 + n // 2, 8))
+    f.call_void("llvm.x86.tilerelease")
+    text = function_text(f, "peak", (("out", "ptr"),), linkage="")
+    return 4 * amx.ROWS**3 * dots.steps, [amx.configuration_text(), text]
 
 
 def _seconds(f: Callable[[], object]) -> float:

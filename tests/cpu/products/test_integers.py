@@ -87,6 +87,11 @@ def test_blocks_of_rows_and_steps(pair: tuple[DType, DType], ta: bool, tb: bool,
     check(matrices(143, 170, 1030, pair, ta, tb), host)
 
 
+@pytest.mark.parametrize(("ta", "tb"), TURNED)
+def test_rows_that_are_copied_once_for_several_panels(ta: bool, tb: bool) -> None:
+    check(matrices(290, 530, 30, PAIRS[0], ta, tb))
+
+
 @pytest.mark.parametrize(("a", "b"), [
     ((4, 5, 7), (4, 7, 33)), ((5, 7), (4, 7, 33)), ((2, 3, 1, 4, 1, 7), (3, 1, 4, 7, 5)),
 ])  # fmt: skip

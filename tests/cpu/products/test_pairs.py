@@ -70,6 +70,7 @@ def test_all_remainders(host: str, ta: bool, tb: bool) -> None:
 @pytest.mark.parametrize(("ta", "tb"), TURNED)
 def test_blocks_of_rows_and_steps(host: str, ta: bool, tb: bool) -> None:
     check(matrices(143, 170, 531, bfloat16, ta, tb), host)
+    check(matrices(530, 530, 70, bfloat16, ta, tb), host)
 
 
 @where_able

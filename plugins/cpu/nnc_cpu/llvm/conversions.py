@@ -104,25 +104,27 @@ class ConversionWriter(LogicWriter):
         """The element of memory for a held value."""
         if dtype == boolean:
             return self.function.let(f"zext {x} to {Register('', 'i8', x.lanes).full}", "i8", x.lanes)
-        if dtype == bfloat16:
-            return self._bfloat16_bits(x)
+        if dtype == bfloat16:  # held values have been rounded
+            return self._short(self._by("lshr", self.bits(x, "i32"), 16))
         return self._float16_bits(x) if dtype == float16 else x
 
     def rounded(self, x: Register, dtype: DType) -> Register:
         """The nearest float16 or bfloat16, as float."""
-        return self.loaded(self.storable(x, dtype), dtype) if dtype in (float16, bfloat16) else x
+        if dtype == bfloat16:
+            return self.bits(self._by("shl", self._bfloat16_bits(x), 16), "float")
+        return self.loaded(self.storable(x, dtype), dtype) if dtype == float16 else x
 
     def _bfloat16_value(self, x: Register) -> Register:
         wide = self.function.let(f"zext {x} to {Register('', 'i32', x.lanes).full}", "i32", x.lanes)
         return self.bits(self._by("shl", wide, 16), "float")
 
     def _bfloat16_bits(self, x: Register) -> Register:
-        """Halves to even."""
+        """The bits of the nearest, in words of 32; halves to even."""
         bits = self.bits(x, "i32")
         high = self._by("lshr", bits, 16)
         odd = self._by("and", high, 1)
         nearest = self._by("lshr", self.binary("add", self._by("add", bits, 0x7FFF), odd), 16)
-        return self._short(self.select(self.is_nan(x), self._by("or", high, 0x40), nearest))
+        return self.select(self.is_nan(x), self._by("or", high, 0x40), nearest)
 
     def _float16_value(self, x: Register) -> Register:
         if self.halves:

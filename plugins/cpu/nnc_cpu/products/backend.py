@@ -85,10 +85,10 @@ class PackedProducts(CommandBackend):
     def wants(self, command: Command) -> Mapping[int, Tiling]:
         """Weights in panels, where there are many and they are the second factor."""
         problem, b = _worth_while(command), command.inputs[1]
-        word = self.word(problem)
+        word, dots = self.word(problem), dots_of(problem, _compiler().target, self.exact)
         if not word or problem.steps * problem.columns * problem.wide.itemsize < MANY:
             return {}
-        width = panel_width(problem, _compiler().vector)
+        width = panel_width(problem, _compiler().vector, dots is not None and dots.is_amx)
         if self.operator.startswith("matmul") and len(b.shape) == 2:
             return {1: weight_tiling(bool(command.attributes[1]), width, word)}
         if self.operator not in ("conv", "conv_integer") or problem.batch != (1,) or problem.each:

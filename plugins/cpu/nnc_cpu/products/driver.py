@@ -79,6 +79,9 @@ class ProductWriter:
     def begin_tasks(self) -> None:
         """Do what is to be done before all tasks."""
 
+    def begin_task(self, rows: Register) -> None:
+        """Do what is to be done before a task, of a block of rows of this number."""
+
     def end_tasks(self) -> None:
         """Undo it."""
 
@@ -86,6 +89,7 @@ class ProductWriter:
     def task(self, task: Register) -> None:
         f, numbers, width = self.function, self.numbers, integer(self.kind.width)
         panel, rest = split(self.function, task, self.numbers["panels"])
+        self.begin_task(rest)
         block, batch = split(self.function, rest, self.numbers["blocks"])
         self.batch = places_in(self.function, batch, [self.numbers[f"batch{axis}"] for axis in range(1, AXES)])
         self.first_row = product(f, block, numbers["block_rows"])

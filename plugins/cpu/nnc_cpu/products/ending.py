@@ -27,6 +27,9 @@ from nnc_cpu.products.writing import (
     total,
 )
 
+LINE = 64
+"""Bytes that come at once."""
+
 
 def expanded(body: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
     """The instructions with functions written out."""
@@ -92,7 +95,8 @@ class EndingWriter:
             type = stored(argument.dtype)
             start = moved(f, x, type, product(f, row, step))
             send = prefetch if n < len(self.ending.operands) else prefetch_to_write
-            for v in range(vectors):
+            whole = self.lanes * argument.dtype.itemsize
+            for v in range(0, vectors, max(1, LINE // whole)):
                 send(f, moved(f, start, type, integer(v), self.lanes))
 
     def vector(self, column: Register, mask: Register | None) -> None:

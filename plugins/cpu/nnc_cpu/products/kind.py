@@ -13,8 +13,9 @@ STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
 WORDS = 128
 """The same of words of several steps."""
-AMX_WORDS = 256
-"""The same of words that AMX goes through, so that its sums are loaded and stored seldom."""
+AMX_WORDS, AMX_ROWS = 256, 256
+"""The same of words, and rows of a task, where AMX goes through them: many, so that sums are loaded and stored, and B
+is packed, seldom."""
 ROWS = 192
 """Rows of a task, at most."""
 TABLE = 4096
@@ -86,7 +87,7 @@ class Kind(NamedTuple):
     def most_rows(self) -> int:
         """Rows of a task, at most: those of A that are converted lie on the stack."""
         if self.dots is not None:
-            return 2 * ROWS // 3
+            return AMX_ROWS if self.is_amx else 2 * ROWS // 3
         return ROWS if self.wide == self.dtype else ROWS // 4
 
     @property

@@ -33,10 +33,8 @@ SMALL = 1 << 19
 """Rows that are too few, and bytes of B that are too few, for packing to pay."""
 MUCH = 1 << 22
 """Bytes of operands and results beside which B is packed all the same."""
-
-
-AMX_VECTORS = 8
-"""Vectors of a panel of tiles of AMX."""
+AMX_VECTORS = 16
+"""Vectors of a panel that AMX goes through: many, so that A is copied seldom."""
 
 
 class Tile(NamedTuple):
@@ -112,7 +110,7 @@ def _tile_of(problem: MatrixProduct, lanes: int, wide: bool, threads: int) -> Ti
 
 
 def _amx_tile(problem: MatrixProduct, lanes: int) -> Tile:
-    """Two tiles of rows, if there are so many, and a panel of columns wide enough for A to be copied seldom."""
+    """Two of the processor's tiles of rows, if there are so many."""
     rows = max([part.rows for part in problem.parts or (problem,)])
     vectors = problem.panel // lanes or min(AMX_VECTORS, _parts(problem.columns, lanes))
     return Tile(ROWS if rows <= ROWS else 2 * ROWS, vectors)
@@ -127,10 +125,12 @@ def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 
     return best if vectors else best._replace(vectors=max(1, min(best.vectors, there)))
 
 
-def panel_width(problem: MatrixProduct, vector: int) -> int:
+def panel_width(problem: MatrixProduct, vector: int, amx: bool = False) -> int:
     """The columns of panels for weights: where there are few rows those that suit them, else those that suit any
     height, since other products may read the same weights."""
     lanes, wide = vector // problem.wide.itemsize, vector == WIDEST
+    if amx:
+        return _amx_tile(problem, lanes).vectors * lanes
     if problem.rows <= FEW_ROWS:
         return choose_tile(problem.rows, problem.columns, lanes, wide).vectors * lanes
     return min(4 if wide else 2, _parts(problem.columns, lanes)) * lanes

@@ -12,11 +12,10 @@ from math import prod
 
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
+from nnc_cpu.products.ending import LINE
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.writing import moved, prefetch, product, total
 
-LINE = 64
-"""Bytes that come at once."""
 LARGE = 1 << 21
 """Bytes of images from which on they come from memory."""
 
