@@ -61,7 +61,7 @@ class AmxProductWriter(ProductWriter):
         f = self.function
         words, panel, b_step = steps
         if self.stream is not None:
-            self.stream.of_tile(row)
+            self.stream.of_tile()
         sums, a = self.sums_at(row), moved(f, self.room, "i32", product(f, row, shift))
         self.call(name, a, shift, words, panel, b_step, self.rest, sums, fresh)
         with f.where(final):

@@ -1,8 +1,8 @@
 """The function of a product: `void name(ptr arguments, ptr numbers, i64 begin, i64 end)`, as those of loop nests.
 
-A task is a block of rows of one panel of columns.  It goes through the steps of the sum block by block: it packs the
-panel's steps, notes where the elements of A lie, and lets each tile of rows go through them; the sums are kept in
-between, and ended with the last block.
+A task is a block of rows of a strip of panels of columns.  It goes through the steps of the sum block by block: it
+notes where the elements of A lie, packs each panel's steps, and lets each tile of rows go through them; the sums are
+kept in between, and ended with the last block.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ProductWriter:
             place = moved(f, Register("%numbers", "ptr"), "i64", integer(n))
             self.numbers[number] = f.let(f"load i64, {place}", "i64")
         self.take_arguments()
-        self.sums = f.variable(self.type, kind.lanes, (kind.most_rows + kind.rows) * kind.vectors)
+        self.all_sums = f.variable(self.type, kind.lanes, kind.strip * (kind.most_rows + kind.rows) * kind.vectors)
         self.table = f.variable("ptr", 1, TABLE + ROW_LANES)
         noted = (kind, f, stored(kind.dtype), self.numbers, self.table)
         windows = WindowTableWriter if kind.ending.pool is None else PooledTableWriter
@@ -87,28 +87,42 @@ class ProductWriter:
 
     # ---- a task
     def task(self, task: Register) -> None:
-        f, numbers, width = self.function, self.numbers, integer(self.kind.width)
-        panel, rest = split(self.function, task, self.numbers["panels"])
+        f, numbers = self.function, self.numbers
+        strips = numbers["panels"]
+        if self.kind.strip > 1:
+            strips = f.let(f"udiv {total(f, strips, integer(self.kind.strip - 1))}, {self.kind.strip}", "i64")
+        strip, rest = split(self.function, task, strips)
         self.begin_task(rest)
         block, batch = split(self.function, rest, self.numbers["blocks"])
         self.batch = places_in(self.function, batch, [self.numbers[f"batch{axis}"] for axis in range(1, AXES)])
         self.first_row = product(f, block, numbers["block_rows"])
         self.rows = smaller(f, numbers["block_rows"], difference(f, numbers["rows"], self.first_row))
-        self.first_column = product(f, panel, width)
-        self.columns = smaller(f, width, difference(f, numbers["columns"], self.first_column))
-        self.in_last = f.let(f"icmp eq {panel}, {difference(f, numbers['panels'], integer(1)).name}", "i1")
-        self.b = self.at(self.of_batch("b"), "b", product(f, panel, numbers["b_panel"]))
+        self.first_panel = product(f, strip, integer(self.kind.strip))
+        self.panels = smaller(f, integer(self.kind.strip), difference(f, numbers["panels"], self.first_panel))
         tiles = f.let(f"udiv {total(f, self.rows, integer(self.kind.rows - 1))}, {self.kind.rows}", "i64")
         self.whole_rows = product(f, tiles, integer(self.kind.rows))
         a = self.of_batch("a")
         if self.stream is not None:
-            self.stream.begin(a, self.first_row, panel, tiles)
+            self.stream.begin(a, self.first_row, self.first_panel, tiles)
         if self.kind.left == "each":
-            a = self.at(a, "a", self.first_column)
+            a = self.at(a, "a", product(f, self.first_panel, integer(self.kind.width)))
         self.tables.begin(a, self.first_row, self.whole_rows, self.batch[-1])
-        self.outer = [self.outer_argument(name) for name in operand_names(self.kind)[2:]]
+        if self.kind.strip == 1:
+            self.begin_panel(integer(0))
         with self.parts("segments", "group") as (segment, segments), self.parts("length", "part") as (step, length):
             self.block(segment, segments, step, length)
+
+    def begin_panel(self, number: Register) -> None:
+        """Go on to a panel of the strip."""
+        f, numbers, width = self.function, self.numbers, integer(self.kind.width)
+        panel = total(f, self.first_panel, number)
+        self.first_column = product(f, panel, width)
+        self.columns = smaller(f, width, difference(f, numbers["columns"], self.first_column))
+        self.in_last = f.let(f"icmp eq {panel}, {difference(f, numbers['panels'], integer(1)).name}", "i1")
+        self.b = self.at(self.of_batch("b"), "b", product(f, panel, numbers["b_panel"]))
+        self.outer = [self.outer_argument(name) for name in operand_names(self.kind)[2:]]
+        rows = integer((self.kind.most_rows + self.kind.rows) * self.kind.width)
+        self.sums = moved(f, self.all_sums, self.type, product(f, number, rows))
 
     def of_batch(self, name: str) -> Register:
         """The address at which a matrix of the batch begins."""
@@ -146,15 +160,26 @@ class ProductWriter:
 
     # ---- a block of steps
     def block(self, segment: Register, segments: Register, step: Register, length: Register) -> None:
+        shift = self.tabled(segment, segments, step, length)
+        if self.kind.strip == 1:
+            self.block_of_panel(segment, segments, step, length, shift, Register("true", "i1"))
+            return
+        f = self.function
+        with f.loop(integer(0), self.panels) as number:
+            self.begin_panel(number)
+            last = f.let(f"icmp eq {total(f, number, integer(1))}, {self.panels.name}", "i1")
+            self.block_of_panel(segment, segments, step, length, shift, last)
+
+    def block_of_panel(self, segment: Register, segments: Register, step: Register, length: Register,
+                       shift: Register, last: Register) -> None:
         f, numbers = self.function, self.numbers
         b = self.at(self.b, "b", product(f, step, numbers["b_step"]))
-        self.ahead.begin(b, self.is_end(step, length, "length"), length, self.b)
+        self.ahead.begin(b, self.is_end(step, length, "length"), length, self.b, last, self.panels)
         panel, b_step = self.panel, self.width()
         if self.kind.right == "panels":
             panel, b_step = self.at(b, "b", self.before(segment)), numbers["b_step"]
         elif not self.kind.packs_in_tiles:
             self.pack(b, segment, segments, length)
-        shift = self.tabled(segment, segments, step, length)
         fresh = self.both(self.is_zero(segment), self.is_zero(step))
         final = self.both(self.is_end(segment, segments, "segments"), self.is_end(step, length, "length"))
         length, first = self.elements(length), integer(0)
@@ -299,7 +324,7 @@ class ProductWriter:
         else:
             table = moved(f, self.table, "ptr", row)
         if self.stream is not None:
-            self.stream.of_tile(row)
+            self.stream.of_tile()
         sums = self.sums_at(row)
         others = [*self.ahead.of_tile(row, sums), self.panel] if kind.looks_ahead else []
         others += [self.excess] if kind.is_moved else []

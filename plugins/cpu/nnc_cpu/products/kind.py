@@ -11,11 +11,15 @@ from nnc_cpu.products.dots import Dots, is_moved
 
 STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
+WIDE_STEPS = 512
+"""The same of float32 in the widest vectors, whose processors have larger caches."""
 WORDS = 128
 """The same of words of several steps."""
 AMX_WORDS, AMX_ROWS = 256, 256
 """The same of words, and rows of a task, where AMX goes through them: many, so that sums are loaded and stored, and B
 is packed, seldom."""
+WIDEST = 16
+"""Elements of the vectors with most elements."""
 ROWS = 192
 """Rows of a task, at most."""
 TABLE = 4096
@@ -53,6 +57,8 @@ class Kind(NamedTuple):
     """Of the elements of B; None: that of A's."""
     dots: Dots | None = None
     """Several steps are one word, in A and B as they are packed; None: each step is by itself."""
+    strip: int = 1
+    """Panels of a task, at most."""
     taps: int = 1
     """Elements of windows that share the rows of a tile among them: see `taps.py`."""
 
@@ -76,7 +82,9 @@ class Kind(NamedTuple):
         """Elements of A and of B, as they are packed, that the steps of a block are."""
         if self.is_amx:
             return AMX_WORDS
-        return STEPS if self.dots is None else WORDS
+        if self.dots is not None:
+            return WORDS
+        return WIDE_STEPS if self.lanes == WIDEST and self.taps == 1 else STEPS
 
     @property
     def is_amx(self) -> bool:

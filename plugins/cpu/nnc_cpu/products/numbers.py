@@ -20,7 +20,7 @@ WINDOWS = (*[f"{name}{n}" for name in WindowAxis._fields for n in range(SPATIAL)
 """See `WindowAxis` and `ImageWindows`."""
 POOL = tuple([f"pool_{name}{n}" for name in PoolAxis._fields for n in range(SPATIAL)])
 """See `PoolAxis`."""
-STREAM = ("stream_first", "stream_row", "stream_share")
+STREAM = ("stream_first", "stream_row", "stream_share", "stream_blocks")
 """See `stream.py`."""
 
 

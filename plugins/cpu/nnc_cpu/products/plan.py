@@ -33,6 +33,10 @@ SMALL = 1 << 19
 """Rows that are too few, and bytes of B that are too few, for packing to pay."""
 MUCH = 1 << 22
 """Bytes of operands and results beside which B is packed all the same."""
+WHOLE = 64
+"""Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
+CACHED, MOST_STRIP = 1 << 19, 4
+"""Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
 AMX_VECTORS = 16
 """Vectors of a panel that AMX goes through: many, so that A is copied seldom."""
 
@@ -70,11 +74,12 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     rest = problem.columns - (panels - 1) * width
     last = _parts(rest, lanes)
     kind = Kind(problem.dtype, lanes, tile.rows, tile.vectors, 0, problem.left, right, _way_of(problem), problem.ending,
-                problem.order, problem.b_dtype, dots, taps)
+                problem.order, problem.b_dtype, dots, taps=taps)
     partial = rest != width and (right == "panels" or problem.each or ends_at_once(kind))
     if partial or last != tile.vectors:
         kind = kind._replace(last=last)
     shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch) * len(parts))
+    kind = kind._replace(strip=_strip(problem, kind, panels, threads))
     planned = [_planned(part, kind, panels, shared) for part in parts]
     return _joined(kind, planned) if problem.parts else planned[0]
 
@@ -84,8 +89,21 @@ def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> Pr
     blocks, block_rows = _blocks(problem.rows, kind, shared)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows,
                                          "ahead_shift": _ahead_shift(kind, _parts(block_rows, kind.rows))}
-    numbers |= stream_numbers(problem, kind, panels, block_rows)
-    return ProductPlan(kind, tuple(numbers_of(kind, numbers)), prod(problem.batch) * blocks * panels)
+    blocks_of_steps = _parts(problem.segments, numbers["group"]) * _parts(problem.length, numbers["part"])
+    numbers |= stream_numbers(problem, kind, panels, block_rows, blocks_of_steps)
+    tasks = prod(problem.batch) * blocks * _parts(panels, kind.strip)
+    return ProductPlan(kind, tuple(numbers_of(kind, numbers)), tasks)
+
+
+def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int:
+    """The panels of a task: several where each would read anew what a cache cannot hold of A."""
+    if problem.parts or problem.each or kind.is_amx or problem.steps <= kind.most_steps or problem.windows is not None:
+        return 1
+    rows = min(problem.rows, kind.most_rows)
+    if rows * problem.steps * kind.dtype.itemsize < CACHED:
+        return 1
+    tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
+    return max(1, min(MOST_STRIP, tasks // (2 * threads)))
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
@@ -208,8 +226,7 @@ def _unit(kind: Kind) -> int:
 
 def _ahead_shift(kind: Kind, tiles: int) -> int:
     """The shift with which so many tiles of a block send for all of the next one, as evenly as they can."""
-    times = kind.most_steps // kind.width if kind.right == "columns" else tiles // kind.vectors
-    return min(MOST_SHIFT, max(1, times).bit_length() - 1)
+    return min(MOST_SHIFT, max(1, tiles // kind.vectors).bit_length() - 1)
 
 
 def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
@@ -232,9 +249,15 @@ def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     most, words = kind.most_steps, problem.length if kind.dots is None else _parts(problem.length, kind.dots.steps)
     if problem.segments > 1 and words <= kind.most_words // 2:
         rows = _blocks(problem.rows, kind)[1]
-        return max(1, min(kind.most_words // max(words, 1), TABLE // rows)), problem.length
+        return _even(problem.segments, min(kind.most_words // max(words, 1), TABLE // rows)), problem.length
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows and kind.wide == kind.dtype
-    return 1, max(1, min(TABLE if alone else most, problem.length))
+    return 1, _even(problem.length, TABLE if alone else most, WHOLE)
+
+
+def _even(whole: int, most: int, unit: int = 1) -> int:
+    """The length of the fewest parts of about the same length, none above `most`, which is some units."""
+    part = _parts(max(1, whole), _parts(max(1, whole), max(1, most)))
+    return min(_parts(part, unit) * unit, max(1, whole))
 
 
 def _windows(windows: ImageWindows) -> dict[str, int]:

@@ -20,10 +20,10 @@ LARGE = 1 << 21
 """Bytes of images from which on they come from memory."""
 
 
-def stream_numbers(problem: MatrixProduct, kind: Kind, panels: int, block_rows: int) -> dict[str, int]:
+def stream_numbers(problem: MatrixProduct, kind: Kind, panels: int, block_rows: int, blocks: int) -> dict[str, int]:
     """`stream_first`: elements between what the first row of a block reads first and what it reads last, `stream_row`:
-    those that each row reads anew, `stream_share`: those that a tile sends for.  None of them, which are 0, where rows
-    are few, or more is written than read."""
+    those that each row reads anew, `stream_share`: those that a tile sends for at each of `stream_blocks` blocks of
+    steps.  None of them, which are 0, where rows are few, or more is written than read."""
     if not kind.streams or prod(problem.batch) > 1 or block_rows >= problem.rows:
         return {}
     if problem.windows is None and problem.steps < problem.columns:
@@ -31,9 +31,9 @@ def stream_numbers(problem: MatrixProduct, kind: Kind, panels: int, block_rows: 
     first, row = (0, problem.a.row) if problem.windows is None else _seen(problem.windows)
     if problem.rows * row * kind.dtype.itemsize < LARGE:
         return {}
-    tiles, line = panels * -(-block_rows // kind.rows), LINE // kind.dtype.itemsize
-    share = -(-block_rows * row // (tiles * line)) * line
-    return {"stream_first": first, "stream_row": row, "stream_share": share}
+    calls, line = panels * -(-block_rows // kind.rows) * blocks, LINE // kind.dtype.itemsize
+    share = -(-block_rows * row // (calls * line)) * line
+    return {"stream_first": first, "stream_row": row, "stream_share": share, "stream_blocks": blocks}
 
 
 def _seen(windows: ImageWindows) -> tuple[int, int]:
@@ -49,18 +49,20 @@ class StreamWriter:
 
     def __init__(self, kind: Kind, function: FunctionWriter, type: str, numbers: Mapping[str, Register]) -> None:
         self.kind, self.function, self.type, self.numbers = kind, function, type, numbers
+        self.next = function.variable("ptr")
 
     def begin(self, a: Register, first_row: Register, panel: Register, tiles: Register) -> None:
         """Note where a task is: A, the first row of its block, its panel, and the tiles of the block."""
         f, numbers = self.function, self.numbers
         following = product(f, total(f, first_row, numbers["block_rows"]), numbers["stream_row"])
-        before = product(f, product(f, panel, tiles), numbers["stream_share"])
-        self.start = moved(f, a, self.type, total(f, total(f, following, numbers["stream_first"]), before))
+        calls = product(f, product(f, panel, tiles), numbers["stream_blocks"])
+        before = product(f, calls, numbers["stream_share"])
+        f.set(self.next, moved(f, a, self.type, total(f, total(f, following, numbers["stream_first"]), before)))
 
-    def of_tile(self, row: Register) -> None:
-        """Send for the share of the tile at a row."""
+    def of_tile(self) -> None:
+        """Send for the share of a tile and a block of steps."""
         f, share = self.function, self.numbers["stream_share"]
-        tile = f.let(f"udiv {row}, {self.kind.rows}", "i64")
-        place = moved(f, self.start, self.type, product(f, tile, share))
+        place = f.get(self.next, "ptr")
+        f.set(self.next, moved(f, place, self.type, share))
         with f.loop(integer(0), share, LINE // self.kind.dtype.itemsize) as n:
             prefetch(f, moved(f, place, self.type, n))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from nnc_core.operator.products.problem import WindowAxis
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.products.kind import ROWS, Kind
+from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.numbers import SPATIAL
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.taps import NOTES
@@ -16,7 +16,6 @@ BEFORE = 16
 """Zeros before the place: a tile may begin so many rows before its block's first."""
 BEYOND = -(1 << 60)
 """A place in no image."""
-_MOST = ROWS + 4 * ROW_LANES
 
 
 class WindowTableWriter(TableWriter):
@@ -26,18 +25,18 @@ class WindowTableWriter(TableWriter):
                  table: Register) -> None:
         super().__init__(kind, function, type, numbers, table)
         f, lanes = function, kind.lanes
-        vectors = (kind.most_steps + 2 * BEFORE) // lanes
+        vectors, most = (kind.most_steps + 2 * BEFORE) // lanes, kind.most_rows + 4 * ROW_LANES
         zeros = f.variable(type, lanes, vectors)
         with f.loop(integer(0), integer(vectors)) as n:
             nothing = Register("zeroinitializer", type, lanes)
             store(f, nothing, moved(f, zeros, type, n, lanes), kind.dtype.itemsize, None)
         self.zeros = self.number_of(moved(f, zeros, type, integer(BEFORE)))
         self.axes = [{name: numbers[f"{name}{n}"] for name in WindowAxis._fields} for n in range(SPATIAL)]
-        self.places = [f.variable("i64", 1, _MOST) for _ in range(SPATIAL)]
+        self.places = [f.variable("i64", 1, most) for _ in range(SPATIAL)]
         """The pixel on each axis that the first element of each window sees, or would see."""
-        self.targets = f.variable("i64", 1, _MOST) if kind.windows == "apart" else None
+        self.targets = f.variable("i64", 1, most) if kind.windows == "apart" else None
         """The row of the result, in a part of a product."""
-        self.bases = f.variable("i64", 1, _MOST)
+        self.bases = f.variable("i64", 1, most)
         """The bytes from A to it."""
         self.noted_row = f.variable("i64")
         """The first of the rows that have been noted."""
@@ -53,7 +52,7 @@ class WindowTableWriter(TableWriter):
         """The same of neighbouring ones."""
         self.digits = [f.variable("i64", 1, 2 * ROW_LANES) for _ in self.counters]
         """The same of the first windows there are, and of the one behind these."""
-        self.inner = f.variable("i8", 1, _MOST)
+        self.inner = f.variable("i8", 1, most)
         """1 where that row and its neighbours have windows that lie in the image as a whole."""
         self.size = integer(kind.dtype.itemsize)
         if kind.left != "columns" and kind.ending.pool is None:
