@@ -20,6 +20,7 @@ from nnc_cpu.products.late import MOST_PAUSE
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.parts import SIGNATURE
 from nnc_cpu.products.pooled_tables import PooledTableWriter
+from nnc_cpu.products.rooms import Rooms
 from nnc_cpu.products.stream import StreamWriter
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.window_tables import WindowTableWriter
@@ -35,6 +36,7 @@ class ProductWriter:
         self.type = held(kind.wide)
         self.numbers: dict[str, Register] = {}
         self.arguments: dict[str, Register] = {}
+        self.rooms = Rooms(self.function)
 
     def text(self, name: str, linkage: str = "internal ") -> str:
         f, kind = self.function, self.kind
@@ -42,7 +44,7 @@ class ProductWriter:
             place = moved(f, Register("%numbers", "ptr"), "i64", integer(n))
             self.numbers[number] = f.let(f"load i64, {place}", "i64")
         self.take_arguments()
-        self.all_sums = f.variable(self.type, kind.lanes, kind.strip * (kind.most_rows + kind.rows) * kind.vectors)
+        self.all_sums = self.reserve(kind.strip * (kind.most_rows + kind.rows) * kind.width)
         self.table = f.variable("ptr", 1, TABLE + ROW_LANES)
         noted = (kind, f, stored(kind.dtype), self.numbers, self.table)
         windows = WindowTableWriter if kind.ending.pool is None else PooledTableWriter
@@ -51,16 +53,17 @@ class ProductWriter:
         self.ahead = AheadWriter(kind, f, self.numbers)
         self.stream = StreamWriter(kind, f, stored(kind.dtype), self.numbers) if kind.streams else None
         if kind.wide != kind.dtype:
-            self.room = f.variable(self.type, 1, room_size(kind))
+            self.room = self.reserve(room_size(kind))
         self.panel = Register("null", "ptr")
         if kind.right != "panels":
-            self.panel = f.variable(self.type, kind.lanes, kind.most_words * kind.vectors)
+            self.panel = self.reserve(kind.most_words * kind.width)
         if kind.is_moved:
             self.excess = f.variable(self.type, kind.lanes, kind.vectors)
         self.begin_tasks()
         with f.loop(Register("%begin", "i64"), Register("%end", "i64")) as task:
             self.task(task)
         self.end_tasks()
+        self.rooms.give_back()
         return function_text(f, name, SIGNATURE, linkage)
 
     def take_arguments(self) -> None:
@@ -75,6 +78,10 @@ class ProductWriter:
 
     def at(self, pointer: Register, name: str, by: Register) -> Register:
         return moved(self.function, pointer, self.types[name], by)
+
+    def reserve(self, count: int) -> Register:
+        """Room for so many elements of what sums are made of."""
+        return self.rooms.reserve(self.type, self.kind.wide.itemsize, count)
 
     def begin_tasks(self) -> None:
         """Do what is to be done before all tasks."""
