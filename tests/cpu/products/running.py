@@ -15,10 +15,11 @@ from nnc_core.codegen import expand, interpret
 from nnc_core.codegen.expansions import EXPANSIONS
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
+from nnc_core.operator.products.problem import MatrixProduct
 from nnc_core.operator.program import Program
 from nnc_cpu.llvm.compiler import TargetHost
 from nnc_cpu.products.amx import ROWS
-from nnc_cpu.products.dots import has_amx
+from nnc_cpu.products.dots import dots_of
 from nnc_cpu.products.kernel import ProductCompiler
 from nnc_cpu.products.plan import Tile
 from tests.cpu.machine_code.running import HOSTS, run
@@ -34,9 +35,12 @@ def without(host: TargetHost, *features: str) -> TargetHost:
     return host._replace(features=",".join(left))
 
 
-def small_tile(host: TargetHost, rows: int = SMALL_TILE.rows) -> Tile:
-    """A tile that leaves rests of a few rows and columns; `rows`: no more than these."""
-    return Tile(ROWS, 3) if has_amx(host) else SMALL_TILE._replace(rows=min(SMALL_TILE.rows, rows))
+def small_tile(host: TargetHost, problem: MatrixProduct, exact: bool = True) -> Tile:
+    """A tile that leaves rests of a few rows and columns."""
+    dots = dots_of(problem, host, exact)
+    if dots is not None and dots.is_amx:
+        return Tile(ROWS, 3)
+    return SMALL_TILE._replace(rows=min(SMALL_TILE.rows, problem.rows))
 
 
 @cache

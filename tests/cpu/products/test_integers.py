@@ -20,7 +20,6 @@ from nnc_core.type import TensorSpec
 from nnc_cpu.products.backend import PackedProducts, problem_of
 from nnc_cpu.products.dots import dots_of, has_amx, has_words
 from nnc_cpu.products.kernel import ProductCompiler
-from nnc_cpu.products.plan import Tile
 from tests.cpu.products.running import HOSTS, interpreted, run, small_tile, without
 from tests.cpu.products.test_convolution import CASES, Windows
 from tests.cpu.products.test_matmul import TURNED
@@ -48,10 +47,12 @@ def integers(layout: Layout, seed: int) -> Values:
     return found.astype(layout.dtype)
 
 
-def check(command: Command, host: str = "here", tile: Tile | None = None, given: Sequence[Values] = ()) -> None:
+def check(command: Command, host: str = "here", small: bool = False, given: Sequence[Values] = ()) -> None:
     arrays = list(given) or [integers(x, seed) for seed, x in enumerate(command.inputs)]
     ours, theirs = (np.full(max(command.output.extent // 4, 1), 77, np.int32) for _ in range(2))
-    run(_COMPILERS[host].kernel(problem_of(command), tile), [*arrays, ours])
+    problem = problem_of(command)
+    tile = small_tile(EVERY[host], problem) if small else None
+    run(_COMPILERS[host].kernel(problem, tile), [*arrays, ours])
     interpreted(command, [*arrays, theirs])
     np.testing.assert_array_equal(ours, theirs)
 
@@ -73,10 +74,10 @@ def test_all_remainders(host: str) -> None:
     lanes = _COMPILERS[host].vector // 4
     width = 2 * lanes
     sizes = ((3, width, 4 * lanes), (4, width + 1, 4 * lanes + 1), (5, 2 * width - 1, 1), (7, 3, 31), (8, 1, 2),
-             (6, 5, 3))
+             (6, 5, 3), (17, width + 17, 65), (33, 5, 131))
     for (ta, tb), pair in zip(TURNED, PAIRS, strict=True):
         for size in sizes:
-            check(matrices(*size, pair, ta, tb), host, small_tile(EVERY[host]))
+            check(matrices(*size, pair, ta, tb), host, small=True)
 
 
 @pytest.mark.parametrize("host", ["here", "here, by words"])
@@ -93,19 +94,20 @@ def test_rows_that_are_copied_once_for_several_panels(ta: bool, tb: bool) -> Non
 
 
 @pytest.mark.parametrize(("a", "b"), [
-    ((4, 5, 7), (4, 7, 33)), ((5, 7), (4, 7, 33)), ((2, 3, 1, 4, 1, 7), (3, 1, 4, 7, 5)),
+    ((4, 5, 7), (4, 7, 33)), ((4, 5, 70), (4, 70, 33)), ((5, 7), (4, 7, 33)), ((2, 3, 1, 4, 1, 7), (3, 1, 4, 7, 5)),
 ])  # fmt: skip
 def test_batches(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     for host in ("here", "here, by words"):
-        check(command_of(Layout.packed(a, int8), Layout.packed(b, int8)), host, small_tile(EVERY[host], 1))
+        check(command_of(Layout.packed(a, int8), Layout.packed(b, int8)), host, small=True)
 
 
-def test_arrays_that_lie_apart() -> None:
+@pytest.mark.parametrize("steps", [9, 70])
+def test_arrays_that_lie_apart(steps: int) -> None:
     for ta, tb in TURNED:
-        a, b = (Layout((2, 3, rows, width), int8, offset, (rows * 3 * 51, 51, 153, 1)) for rows, width, offset in (
-            (*((9, 5) if ta else (5, 9)), 3), (*((21, 9) if tb else (9, 21)), 1)))
+        a, b = (Layout((2, 3, rows, width), int8, offset, (rows * 3 * 85, 85, 255, 1)) for rows, width, offset in (
+            (*((steps, 5) if ta else (5, steps)), 3), (*((21, steps) if tb else (steps, 21)), 1)))
         for host in ("here", "here, by words"):
-            check(command_of(a, b, ta, tb), host, small_tile(EVERY[host]))
+            check(command_of(a, b, ta, tb), host, small=True)
 
 
 def test_sums_wrap_around() -> None:
@@ -125,7 +127,7 @@ def test_convolutions(host: str) -> None:
     for n, (name, windows) in enumerate(CASES.items()):
         if "depthwise" not in name:
             made = convolution(windows, PAIRS[n % 4])
-            check(made, host, small_tile(EVERY[host], problem_of(made).rows))
+            check(made, host, small=True)
 
 
 @pytest.mark.parametrize("windows", [

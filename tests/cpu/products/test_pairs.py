@@ -19,7 +19,6 @@ from nnc_cpu.products import PRODUCTS
 from nnc_cpu.products.backend import problem_of
 from nnc_cpu.products.dots import dots_of, has_bfloat16
 from nnc_cpu.products.kernel import ProductCompiler
-from nnc_cpu.products.plan import Tile
 from tests.cpu.products.running import HOSTS, interpreted, run, same_bits, small_tile, values, without
 from tests.cpu.products.test_convolution import CASES, OPERATIONS
 from tests.cpu.products.test_convolution import command as convolution
@@ -44,12 +43,13 @@ def exact(command: Command, arrays: list[Values]) -> Values:
     return found
 
 
-def check(command: Command, host: str, tile: Tile | None = None) -> None:
+def check(command: Command, host: str, small: bool = False) -> None:
     """As near as sums in float32 are, rounded once."""
     given = [values(x, seed) for seed, x in enumerate(command.inputs)]
     ours = values(command.output, 99)
     problem = problem_of(command)
     assert dots_of(problem, EVERY[host], exact=False) is not None
+    tile = small_tile(EVERY[host], problem, exact=False) if small else None
     run(_COMPILERS[host].kernel(problem, tile, exact=False), [*given, ours])
     wanted, sizes = exact(command, given), exact(command, [abs(x) for x in given])
     bound = abs(wanted) * 2.0**-8 + sizes * 2.0**-20
@@ -62,7 +62,7 @@ def check(command: Command, host: str, tile: Tile | None = None) -> None:
 def test_all_remainders(host: str, ta: bool, tb: bool) -> None:
     width = _COMPILERS[host].vector // 2
     for size in ((3, width, 32), (4, width + 1, 33), (5, 2 * width - 1, 1), (7, 3, 31), (8, 1, 2), (17, 50, 65)):
-        check(matrices(*size, bfloat16, ta, tb), host, small_tile(EVERY[host]))
+        check(matrices(*size, bfloat16, ta, tb), host, small=True)
 
 
 @where_able
@@ -80,7 +80,7 @@ def test_convolutions_and_their_gradients(host: str, operator: str) -> None:
     for name, windows in CASES.items():
         if "depthwise" not in name:
             made = convolution(operator, windows, bfloat16)
-            check(made, host, small_tile(EVERY[host], problem_of(made).rows))
+            check(made, host, small=True)
 
 
 @where_able
@@ -91,7 +91,8 @@ def test_numbers_that_are_not_finite(host: str) -> None:
     a, b = (values(x, seed) for seed, x in enumerate(command.inputs))
     a[7], a[11], b[30], b[50] = np.nan, np.inf, -np.inf, np.nan
     ours, theirs = (values(command.output, 99) for _ in range(2))
-    run(_COMPILERS[host].kernel(problem_of(command), small_tile(EVERY[host]), exact=False), [a, b, ours])
+    problem = problem_of(command)
+    run(_COMPILERS[host].kernel(problem, small_tile(EVERY[host], problem, exact=False), exact=False), [a, b, ours])
     interpreted(command, [a, b, theirs])
     wild = ~np.isfinite(theirs.astype(np.float64))
     assert 0 < wild.sum() < wild.size

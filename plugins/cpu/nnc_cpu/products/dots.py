@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 _MULTIPLY_SHORTS = {16: "llvm.x86.avx512.pmaddw.d.512", 8: "llvm.x86.avx2.pmadd.wd", 4: "llvm.x86.sse2.pmadd.wd"}
 """pmaddwd by the lanes of 32 bits of its vectors."""
 
+FEW = 64
+"""Steps of a tile of AMX, as which words are as quick, since they end sums in registers; half as quick where their
+elements take two bytes."""
+
 
 class Dots(NamedTuple):
     """The way that the steps of a word are multiplied and added."""
@@ -53,8 +57,8 @@ def dots_of(problem: MatrixProduct, target: TargetHost, exact: bool = True) -> D
     if has_amx(target) and not problem.each:
         if problem.dtype == bfloat16 and not exact:
             return Dots("i16", "llvm.x86.tdpbf16ps")
-        if is_integer(problem.dtype):
-            signs = ["s" if x == int8 else "u" for x in (problem.dtype, problem.b_dtype or problem.dtype)]
+        if is_integer(problem.dtype) and problem.steps > (FEW if problem.b_dtype == int8 else FEW // 2):
+            signs = ["s" if x == int8 else "u" for x in (problem.dtype, problem.b_dtype)]
             return Dots("i8", f"llvm.x86.tdpb{''.join(signs)}d")
     if not is_integer(problem.dtype):
         paired = problem.dtype == bfloat16 and not exact and has_bfloat16(target)
