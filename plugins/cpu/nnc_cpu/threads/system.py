@@ -16,8 +16,8 @@ from nnc_core.base.config import MOST_THREADS
 
 CGROUPS = Path("/sys/fs/cgroup")
 STACK = 1 << 22
-"""Bytes of the stacks of threads that start here: some times what kernels keep there, whatever the system, or a limit of
-the user's, gives to threads by itself."""
+"""Bytes of the stacks of threads that start here: some times what kernels keep there, whatever the system, or a limit
+of the user's, gives to threads by itself."""
 
 
 def usable_cores() -> int:
