@@ -24,6 +24,8 @@ from nnc_core.operator.program import Input, Literal, Operand, Program, Step, St
 from nnc_core.type import TensorSpec
 from nnc_cpu.partial_sums import in_parts
 from nnc_cpu.products.backend import PackedConvolutions, problem_of
+from nnc_cpu.products.kind import TABLE
+from nnc_cpu.products.numbers import names_of
 from nnc_cpu.products.plan import Tile
 from tests.cpu.products.running import HOSTS, compiler, run, same_bits, values
 
@@ -185,6 +187,22 @@ def test_other_dtypes_and_tiles_that_are_chosen(case: str, dtype: DType) -> None
 def test_blocks_of_rows_end_with_windows(case: Pooled) -> None:
     check(largest(case))
     check(largest(case), tile=Tile(13, 1))
+
+
+@pytest.mark.parametrize(("case", "tile"), [
+    (Pooled((1, 4, 4, 1), (13, 13, 1, 5), (1, 1), ((6, 6), (12, 12)), (1, 2), (4, 4), (4, 4), (1, 1)), Tile(13, 1)),
+    (Pooled((1, 18, 18, 2), (5, 5, 2, 20), (1, 1), ((2, 2), (4, 4)), (1, 2), (3, 3), (3, 3), (1, 1)), None),
+], ids=["many elements of windows", "tiles of the processor"])  # fmt: skip
+@pytest.mark.parametrize("dtype", [float32, bfloat16], ids=str)
+def test_tables_have_room_for_what_the_last_tile_notes(case: Pooled, tile: Tile | None, dtype: DType) -> None:
+    """Blocks end with pooling windows, which may be in the middle of a tile."""
+    made = largest(case, dtype)
+    for exact in (True, False):
+        plan = compiler("here").plan(problem_of(made), tile if exact else None, exact)
+        numbers = dict(zip(names_of(plan.kind), plan.numbers, strict=True))
+        noted = -(-numbers["block_rows"] // plan.kind.rows) * plan.kind.rows
+        assert numbers["group"] * noted <= TABLE
+    check(made, tile=tile)
 
 
 def test_bias_with_all_axes_of_one_image() -> None:

@@ -152,10 +152,10 @@ from tests.cpu.threads.counting import counted
 """
 
 
-def run_alone(text: str) -> None:
-    """In a process of its own, which ends well."""
-    done = subprocess.run([sys.executable, "-c", BEGIN + textwrap.dedent(text)], capture_output=True, text=True,
-                          timeout=120)
+def run_alone(text: str, *before: str) -> None:
+    """In a process of its own, which ends well; `before`: a command that starts it."""
+    done = subprocess.run([*before, sys.executable, "-c", BEGIN + textwrap.dedent(text)], capture_output=True,
+                          text=True, timeout=120)
     assert done.returncode == 0, done.stderr
 
 
@@ -208,3 +208,26 @@ def test_a_process_ends_while_another_thread_launches() -> None:
         threading.Thread(target=work, daemon=True).start()
         time.sleep(0.3)
     """)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="others have no such limit, or another way to set it")
+def test_threads_have_room_for_kernels_whatever_the_limit() -> None:
+    """The caller is a thread with a large stack; those of the pool had what the limit says."""
+    run_alone("""
+        import threading
+        def work():
+            nnc.config.threads = 3
+            a = nnc.ones((600, 600))
+            for _ in range(20):
+                assert (np.asarray(nnc.jit(nnc.matmul)(a, a)) == 600).all()
+            b = nnc.ones((600, 600), dtype="bfloat16")
+            for _ in range(20):
+                assert (np.asarray(nnc.jit(nnc.matmul)(b, b)) == 600).all()
+            done.append(pool.pool().started)
+        done = []
+        threading.stack_size(1 << 24)
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        assert done == [2], done
+    """, "sh", "-c", 'ulimit -s 256 && exec "$@"', "sh")

@@ -15,8 +15,10 @@ from nnc_core.base.errors import DeviceFailureError
 from nnc_cpu.threads.system import allows_amx
 
 _MODULES = count()
-_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" }\n'
-"""Of kernels: LLVM takes halves of the widest vectors for some processors unless it is told."""
+_ATTRIBUTES = 'attributes #0 = { nounwind "prefer-vector-width"="512" "probe-stack"="inline-asm" }\n'
+"""Of kernels: LLVM takes halves of the widest vectors for some processors unless it is told.  Those that keep much on
+the stack touch each of its pages in order: in a thread whose stack is too small they meet the page that guards it, and
+do not step over that into memory of others."""
 _LOCK = threading.Lock()
 MODULES_OF_A_LINKER = 64
 

@@ -248,7 +248,7 @@ def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     """The segments, and the steps of each, that are gone through at once."""
     most, words = kind.most_steps, problem.length if kind.dots is None else _parts(problem.length, kind.dots.steps)
     if problem.segments > 1 and words <= kind.most_words // 2:
-        rows = _blocks(problem.rows, kind)[1]
+        rows = _parts(_blocks(problem.rows, kind)[1], kind.rows) * kind.rows  # the last tile notes rows past the end
         return _even(problem.segments, min(kind.most_words // max(words, 1), TABLE // rows)), problem.length
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows and kind.wide == kind.dtype
     return 1, _even(problem.length, TABLE if alone else most, WHOLE)

@@ -15,6 +15,9 @@ from typing import Any, NamedTuple
 from nnc_core.base.config import MOST_THREADS
 
 CGROUPS = Path("/sys/fs/cgroup")
+STACK = 1 << 22
+"""Bytes of the stacks of threads that start here: some times what kernels keep there, whatever the system, or a limit
+of the user's, gives to threads by itself."""
 
 
 def usable_cores() -> int:
@@ -103,7 +106,7 @@ if sys.platform == "win32":
         """Run `function(argument)` in a thread that nobody joins; False if the system has none to give."""
         create = _KERNEL32.CreateThread
         create.restype = ctypes.c_void_p
-        handle = create(None, ctypes.c_size_t(0), ctypes.c_void_p(function), ctypes.c_void_p(argument), 0, None)
+        handle = create(None, ctypes.c_size_t(STACK), ctypes.c_void_p(function), ctypes.c_void_p(argument), 0, None)
         if handle:
             _KERNEL32.CloseHandle(ctypes.c_void_p(handle))
         return bool(handle)
@@ -112,6 +115,8 @@ else:
     import signal
 
     _PROCESS = ctypes.CDLL(None)
+    _ATTRIBUTES = 256
+    """Bytes that have room for the attributes of a thread on any system."""
 
     def locking() -> Locking:
         """Functions of POSIX threads."""
@@ -125,10 +130,13 @@ else:
 
     def start(function: int, argument: int) -> bool:
         """Run `function(argument)` in a thread that nobody joins; False if the system has none to give."""
-        thread = ctypes.c_void_p()
+        thread, attributes = ctypes.c_void_p(), ctypes.create_string_buffer(_ATTRIBUTES)
+        _PROCESS.pthread_attr_init(attributes)
+        _PROCESS.pthread_attr_setstacksize(attributes, ctypes.c_size_t(STACK))
         with _no_signals():
             failed = _PROCESS.pthread_create(
-                ctypes.byref(thread), None, ctypes.c_void_p(function), ctypes.c_void_p(argument))
+                ctypes.byref(thread), attributes, ctypes.c_void_p(function), ctypes.c_void_p(argument))
+        _PROCESS.pthread_attr_destroy(attributes)
         if not failed:
             _PROCESS.pthread_detach(thread)
         return not failed
