@@ -176,7 +176,7 @@ def adagrad(shape: tuple[int, int], steps: int, turned: bool) -> Command:
 def test_tiles_end_what_the_one_before_has_summed(host: str, turned: bool) -> None:
     width = SMALL_TILE.vectors * compiler(host).vector // 4
     for shape, steps in (((8, 2 * width), 6), ((7, width + 3), 13), ((3, width), 50), ((200, 3 * width - 5), 49),
-                         ((2, width), 20), ((8, width), 5), ((8, width), 260)):
+                         ((2, width), 20), ((8, width), 5), ((8, width), 530)):
         command = adagrad(shape, steps, turned)
         assert plan_of(backend.problem_of(command), compiler(host).vector, SMALL_TILE).kind.ends_late
         check(command, host)
@@ -196,12 +196,26 @@ def test_tiles_end_their_own_sums_at_once(host: str, turned: bool) -> None:
     """Whole tiles and rests of rows and columns, and sums in one block of steps or several."""
     width = SMALL_TILE.vectors * compiler(host).vector // 4
     for shape, steps in (((8, 2 * width), 6), ((7, width + 3), 1), ((3, width), 50), ((2, width), 20),
-                         ((200, 3 * width - 5), 9), ((8, width + 1), 260)):
+                         ((200, 3 * width - 5), 9), ((8, width + 1), 530)):
         p = Around(shape=shape, steps=steps, turned=turned)
         biased = p.step("add", p.product, p.given(shape[1]))
         command = p.command(p.step("relu", p.step("add", biased, p.given(*shape))))
         assert ends_at_once(plan_of(backend.problem_of(command), compiler(host).vector, SMALL_TILE).kind)
         check(command, host)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("turned", [False, True])
+def test_strips_of_panels_are_ended(host: str, turned: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "CACHED", 0)
+    monkeypatch.setattr(plan, "SHARES", 1)
+    width = SMALL_TILE.vectors * compiler(host).vector // 4
+    p = Around(shape=(8, 5 * width - 3), steps=530, turned=turned)
+    biased = p.command(p.step("relu", p.step("add", p.product, p.given(5 * width - 3))))
+    with config.using(threads=1):
+        for command in (biased, adagrad((8, 5 * width - 3), 530, turned)):
+            assert compiler(host).plan(backend.problem_of(command), SMALL_TILE).kind.strip > 1
+            check(command, host)
 
 
 def test_sums_that_are_ended_in_memory() -> None:

@@ -84,6 +84,20 @@ def test_blocks_of_rows_and_steps(ta: bool, tb: bool) -> None:
     check(matrices(203, 70, 530, float32, ta, tb), tile=SMALL_TILE)
 
 
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize(("ta", "tb"), TURNED)
+def test_strips_of_panels(host: str, ta: bool, tb: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many panels as a task has, and a rest of them; for each panel the rows of A are those of the first."""
+    monkeypatch.setattr(plan, "CACHED", 0)
+    monkeypatch.setattr(plan, "SHARES", 1)
+    width = 2 * compiler(host).vector // 4
+    command = packed((2, 530, 23) if ta else (2, 23, 530), (5 * width + 3, 530) if tb else (530, 5 * width + 3),
+                     float32, ta, tb)
+    with config.using(threads=1):
+        assert compiler(host).plan(backend.problem_of(command), SMALL_TILE).kind.strip == plan.MOST_STRIP
+        check(command, host, SMALL_TILE)
+
+
 def test_b_is_read_where_it_lies() -> None:
     check(matrices(200, 40, 300, float32), tile=SMALL_TILE)
     check(matrices(3, 40, 4100, float32), tile=SMALL_TILE)
@@ -95,7 +109,7 @@ def test_the_first_tile_packs_b(host: str, monkeypatch: pytest.MonkeyPatch) -> N
     for name in ("FEW_ROWS", "SMALL"):
         monkeypatch.setattr(plan, name, 0)
     width = 2 * compiler(host).vector // 4
-    for size in ((203, 2 * width + 5, 530), (3, width, 257), (4, width + 1, 3), (7, 3, 40), (100, 4 * width, 512)):
+    for size in ((203, 2 * width + 5, 530), (3, width, 257), (4, width + 1, 3), (7, 3, 40), (100, 4 * width, 1024)):
         command = matrices(*size, float32)
         assert plan_of(backend.problem_of(command), compiler(host).vector, SMALL_TILE).kind.right == "rows"
         check(command, host, SMALL_TILE)

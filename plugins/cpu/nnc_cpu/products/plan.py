@@ -103,7 +103,7 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
     if rows * problem.steps * kind.dtype.itemsize < CACHED:
         return 1
     tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
-    return max(1, min(MOST_STRIP, tasks // (2 * threads)))
+    return max(1, min(MOST_STRIP, tasks // (SHARES * threads)))
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
