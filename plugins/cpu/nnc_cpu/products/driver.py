@@ -179,6 +179,7 @@ class ProductWriter:
 
     def block_of_panel(self, segment: Register, segments: Register, step: Register, length: Register,
                        shift: Register, last: Register) -> None:
+        """The block's steps of one panel; `last`: of the strip."""
         f, numbers = self.function, self.numbers
         b = self.at(self.b, "b", product(f, step, numbers["b_step"]))
         self.ahead.begin(b, self.is_end(step, length, "length"), length, self.b, last, self.panels)
@@ -213,7 +214,7 @@ class ProductWriter:
                 self.finish(integer(0), self.results(self.rows), self.sums)
 
     def steps_of(self, segments: Register, length: Register, panel: Register, b_step: Register) -> tuple[Register, ...]:
-        """What tiles are told of the steps at hand, and of B."""
+        """The steps at hand and B, as tiles are told of them."""
         return segments, length, panel, b_step
 
     def tiles_at_once(self, first: Register, shift: Register, steps: tuple[Register, ...], whole: Register) -> Register:
