@@ -29,7 +29,7 @@ REST: Signature = (("b", "ptr"), ("words", "i64"), ("b_step", "i64"), ("rest", "
 
 
 def configuration_text() -> str:
-    """What all eight registers are said to be: `ROWS` rows of 64 bytes."""
+    """The configuration of all eight registers: `ROWS` rows of 64 bytes each."""
     size = [1, *[0] * 15, *[64, 0] * 8, *[0] * 16, *[ROWS] * 8, *[0] * 8]
     return f"@{CONFIGURATION} = internal constant [64 x i8] [{', '.join([f'i8 {x}' for x in size])}], align 64\n"
 

@@ -206,7 +206,7 @@ class ProductWriter:
                 self.finish(integer(0), self.results(self.rows), self.sums)
 
     def steps_of(self, segments: Register, length: Register, panel: Register, b_step: Register) -> tuple[Register, ...]:
-        """What tiles are told of the steps at hand, and of B."""
+        """The arguments that tell tiles of the steps at hand, and of B."""
         return segments, length, panel, b_step
 
     def tiles_at_once(self, first: Register, shift: Register, steps: tuple[Register, ...], whole: Register) -> Register:
