@@ -142,7 +142,7 @@ def _log_of_choices(n: Value, k: Value) -> Value:
 
 
 def _of_endless(k: Value) -> Value:
-    """What choices of k become as their number grows: it goes as n**k, of which nothing is known for an endless k."""
+    """The limit of choices of k as their number grows: it goes as n**k, of which nothing is known for an endless k."""
     beyond = F.where(F.equal(k, 0), 1.0, F.where(F.logical_and(F.greater(k, 0), F.less(k, inf)), inf, nan))
     return as_dtype(F.where(F.less(k, 0), 0.0, beyond), k.dtype)
 
