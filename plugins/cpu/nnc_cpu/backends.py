@@ -142,8 +142,8 @@ class TopBackend(NumpyBackend):
 
 
 class SortBackend(NumpyBackend):
-    """Leaves few elements to the loop nest that counts how many lie before each: it needs no Python.  `short`: rows up
-    to this length in any case."""
+    """Leaves few elements, of all keys together, to the loop nest that counts how many lie before each: it needs no
+    Python.  `short`: rows up to this length in any case."""
 
     def __init__(self, operator: str, short: int = 0) -> None:
         super().__init__(operator)
@@ -153,8 +153,7 @@ class SortBackend(NumpyBackend):
         return super().refuse(command) or ("counting is quicker" if self._is_counted(command) else None)
 
     def _is_counted(self, command: Command) -> bool:
-        [x], axis = command.inputs, command.attributes[0]
-        length = x.shape[axis]
+        [x], length = command.inputs, command.output.shape[command.attributes[0]]
         return x.size * length <= MOST_COUNTED or (length <= self.short and x.dtype.itemsize >= 4)
 
 
@@ -210,7 +209,8 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain["matmul"] = (MatmulBackend("matmul"),)
     plain["arg_top_k"] = (TopBackend("arg_top_k"),)
-    plain |= {"sort": (SortBackend("sort"),), "argsort": (SortBackend("argsort", SHORT),)}
+    plain |= {name: (SortBackend(name),) for name in ("sort", "lexsort")}
+    plain["argsort"] = (SortBackend("argsort", SHORT),)
     plain["scatter"] = (SequentialScatter(), *plain["scatter"])
     plain |= {name: (backend, *plain[name]) for name, backend in matrices(NumpyKernel).items()}
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}
