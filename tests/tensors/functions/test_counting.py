@@ -36,8 +36,9 @@ CASES: dict[str, tuple[Any, ...]] = {
                         -0.5])),
     "exp10": (np.concatenate([SMALL, ENDS]),), "cosm1": (SMALL,), "exprel": (np.concatenate([SMALL, ENDS]),),
     "rel_entr": (P, Q),
-    "boxcox": (X, POWERS), "boxcox1p": (X, POWERS), "inv_boxcox": (Y, np.abs(POWERS)),
-    "inv_boxcox1p": (Y, np.abs(POWERS)),
+    "boxcox": (X, POWERS), "boxcox1p": (X, POWERS),
+    **{name: (np.append(Y, [INF, -INF, INF, NAN]), np.append(np.abs(POWERS), [0, 0, 2, 0]))
+       for name in ("inv_boxcox", "inv_boxcox1p")},
 }  # fmt: skip
 
 
