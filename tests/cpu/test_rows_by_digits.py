@@ -17,13 +17,13 @@ from nnc_core.errors import NotSupportedError
 from nnc_core.operator.ordering import argsort
 from nnc_cpu.backends import MOST_COUNTED, OrderBackend
 from nnc_cpu.native.way import NativeWay
-from nnc_cpu.positions import MANY
+from nnc_cpu.positions import FEW, MANY
 from nnc_cpu.sorting.kernel import PIECES, RowCompiler, divided, workspace
 from nnc_cpu.sorting.rows import rows_of
 from tests.cpu.machine_code.running import HOSTS, run
 from tests.cpu.native.runs import Captured, on, same_bits
 
-KINDS = ("float32", "int8", "int16", "int32", "uint8", "uint16", "uint32", "bool")
+KINDS = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
 Values = np.ndarray[Any, Any]
 
 
@@ -35,15 +35,18 @@ def compiler(host: str) -> RowCompiler:
 def elements(dtype: str, shape: tuple[int, ...], few: bool = False) -> Values:
     """Numbers of all sizes, or few different ones, with zeros of either sign and NaN of many forms among floats."""
     rng = np.random.default_rng(len(dtype) + sum(shape))
-    bits = rng.integers(0, 2**32, shape, dtype=np.uint32)
+    size = DTYPES[dtype].itemsize if dtype[0] == "f" else 8
+    bits = rng.integers(0, 2 ** (8 * size), shape, dtype=f"u{size}")
     if few:
         return ((bits % 5).astype(np.int64) - (2 if dtype[0] in "if" else 0)).astype(DTYPES[dtype])
     if dtype == "bool":
         return bits % 2 == 1
-    if dtype != "float32":
+    if dtype[0] != "f":
         return bits.astype(DTYPES[dtype])
-    x = bits.view(np.float32)  # one in 128 is NaN
-    flat = x.reshape(-1)
+    x = bits.view(dtype)
+    flat, words = x.reshape(-1), bits.reshape(-1)
+    words[2::9] %= 200  # below normal numbers
+    words[4::19] = np.array(np.nan, dtype).view(words.dtype) + words[4::19] % 99
     flat[::7], flat[3::11], flat[5::13], flat[6::17] = 0.0, -0.0, np.inf, -np.inf
     return x
 
@@ -84,21 +87,23 @@ def test_many_rows_are_several_tasks() -> None:
 
 
 def test_what_is_left_to_others() -> None:
-    wide, gaps = np.zeros(3000), Layout((300,), np.dtype(np.float32), 0, (8,))
-    for command in (command_of(wide, 0, False), command_of(np.zeros(300, np.float32), 0, False, gaps),
+    half, gaps = np.zeros(3000, np.float16), Layout((300,), np.dtype(np.float32), 0, (8,))
+    for command in (command_of(half, 0, False), command_of(np.zeros(300, np.float32), 0, False, gaps),
                     command_of(np.zeros((0, 300), np.float32), 1, False)):
         with pytest.raises(NotSupportedError):
             rows_of(command)
         assert OrderBackend().refuse(command)
-    few, long = np.zeros(int(MOST_COUNTED**0.5), np.float32), np.zeros(MANY, np.float32)
+    few = np.zeros(int(MOST_COUNTED**0.5), np.float32)
     assert OrderBackend().refuse(command_of(few, 0, False)) == "counting is quicker"
-    assert OrderBackend().refuse(command_of(long, 0, False)) == "the rows are long"
+    for long in (np.zeros(MANY, np.float32), np.zeros(FEW, np.int64)):
+        assert OrderBackend().refuse(command_of(long, 0, False)) == "the rows are long"
+        assert OrderBackend().refuse(command_of(long[1:], 0, False)) is None
     assert OrderBackend().refuse(command_of(np.zeros(300, np.float32), 0, False)) is None
 
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_compiled_and_eager_orders_are_the_same(descending: bool) -> None:
-    for dtype in ("float32", "int64", "int16"):
+    for dtype in ("float32", "float64", "int64", "int16"):
         x = nnc.asarray(elements(dtype, (4, 500)), device="cpu:0")
         wanted = argsort(x.numpy(), 1, descending)
         for config in ({}, {"deterministic": True}):
@@ -108,7 +113,7 @@ def test_compiled_and_eager_orders_are_the_same(descending: bool) -> None:
                 np.testing.assert_array_equal(nnc.argsort(x, axis=1, descending=descending).numpy(), wanted)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "int64", "float16"])
 def test_keys_are_sorted_one_after_the_other(dtype: str) -> None:
     keys = elements(dtype, (3, 4, 400), few=True)
     for axis in (0, 1):

@@ -8,19 +8,21 @@ from importlib import import_module
 from nnc_core.base.command import Command
 from nnc_core.base.errors import NotSupportedError
 from nnc_core.device import CommandBackend, Kernel
-from nnc_cpu.positions import MANY
+from nnc_cpu.positions import FEW, MANY
 from nnc_cpu.sorting.rows import rows_of
 
 
 class RowsByDigits(CommandBackend):
-    """Rows of up to MANY elements, of 32 bits at most: of longer ones NumPy's code looks first which bits there are."""
+    """Rows of less than MANY elements, or FEW of 64 bits, which have twice as many digits: of more NumPy's code makes
+    one word each."""
 
     name = "digits"
 
     def refuse(self, command: Command) -> str | None:
         if command.name != "argsort":
             return "it is made for argsort"
-        if command.output.shape[command.attributes[0]] >= MANY:
+        most = FEW if command.inputs[0].dtype.itemsize == 8 else MANY
+        if command.output.shape[command.attributes[0]] >= most:
             return "the rows are long"
         try:
             rows_of(command)

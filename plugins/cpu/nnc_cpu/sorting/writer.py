@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.products.parts import SIGNATURE
 from nnc_cpu.products.writing import function_text, moved, parameters, product, smaller, split, total
 from nnc_cpu.sorting.rows import DIGITS, RowKind, RowNumbers
 
 NAME = "rows"
-_LARGEST, _SIGN = integer(2**31 - 1, 32), 2**31
 _POSITION = 32
-"""Bits of a word below its rank, which say where its element lies."""
+"""Bits of a word below its rank, which say where its element lies, if there is one word for both."""
 
 
 def render(kind: RowKind, declared: dict[str, None]) -> str:
@@ -40,7 +41,7 @@ class RowWriter:
             first = product(f, task, n["each"])
             with f.loop(first, smaller(f, total(f, first, n["each"]), n["rows"])) as row:
                 f.set(self.here, words)
-                f.set(self.there, moved(f, words, "i64", self.length))
+                f.set(self.there, moved(f, words, "i64", product(f, self.length, integer(kind.words))))
                 inside, outside = split(f, row, self.step)
                 base = total(f, product(f, outside, product(f, self.length, self.step)), inside)
                 self.make_words(moved(f, x, kind.element_type, base))
@@ -56,10 +57,10 @@ class RowWriter:
         with f.loop(integer(0), integer(self.kind.passes * DIGITS)) as place:
             f.line(f"store i64 0, {moved(f, self.counts, 'i64', place)}")
         with f.loop(integer(0), self.length) as k:
-            rank = f.let(f"shl {self.rank(moved(f, x, self.kind.element_type, product(f, k, self.step)))}, {_POSITION}",
-                         "i64")
-            word = f.let(f"or {rank}, {k.name}", "i64")
-            f.line(f"store {word}, {moved(f, words, 'i64', k)}")
+            word = self.rank(moved(f, x, self.kind.element_type, product(f, k, self.step)))
+            if self.kind.words == 1:
+                word = f.let(f"or {f.let(f'shl {word}, {_POSITION}', 'i64')}, {k.name}", "i64")
+            self.store([word, k], words, k)
             for digit in range(self.kind.passes):
                 self.next_of(self.count(digit, word))
 
@@ -67,34 +68,38 @@ class RowWriter:
         """A number that rises with the elements: zeros of either sign are equal, and NaN above all."""
         f, kind = self.function, self.kind
         x = f.let(f"load {kind.element_type}, {place}", kind.element_type)
-        if kind.element_type == "float":
-            x = self.of_float(x)
+        sign = 1 << kind.bits - 1
+        if kind.element_type in ("float", "double"):
+            x = self.of_float(x, sign)
         if kind.signed:
-            x = f.let(f"xor {x}, {1 << kind.bits - 1}", x.type)
+            x = f.let(f"xor {x}, {sign}", x.type)
         if kind.descending:
-            x = f.let(f"xor {x}, {(1 << kind.bits) - 1}", x.type)
-        return f.let(f"zext {x} to i64", "i64")
+            x = f.let(f"xor {x}, {2 * sign - 1}", x.type)
+        return x if kind.bits == 64 else f.let(f"zext {x} to i64", "i64")
 
-    def of_float(self, x: Register) -> Register:
-        f = self.function
-        bits = f.let(f"bitcast {f.let(f'fadd {x}, 0.0', 'float')} to i32", "i32")  # -0.0 + 0.0 is 0.0
-        below = f.let(f"and {f.let(f'ashr {bits}, 31', 'i32')}, {_LARGEST.name}", "i32")
-        signed = f.let(f"xor {bits}, {below.name}", "i32")
-        signed = f.let(f"select {f.let(f'fcmp uno {x}, {x.name}', 'i1')}, {_LARGEST}, {signed}", "i32")
-        return f.let(f"xor {signed}, {_SIGN}", "i32")
+    def of_float(self, x: Register, sign: int) -> Register:
+        """An integer that rises with a number, whose bits do but for those below zero."""
+        f, type = self.function, f"i{self.kind.bits}"
+        bits = f.let(f"bitcast {f.let(f'fadd {x}, 0.0', x.type)} to {type}", type)  # -0.0 + 0.0 is 0.0
+        below = f.let(f"and {f.let(f'ashr {bits}, {self.kind.bits - 1}', type)}, {sign - 1}", type)
+        risen = f.let(f"xor {bits}, {below.name}", type)
+        unordered = f.let(f"fcmp uno {x}, {x.name}", "i1")
+        return f.let(f"select {unordered}, {integer(sign - 1, self.kind.bits)}, {risen}", type)
 
     def give(self, out: Register) -> None:
         """The positions of the words in their order."""
         f, words = self.function, self.pointer(self.here)
         with f.loop(integer(0), self.length) as k:
-            position = f.let(f"and {self.word(words, k)}, {2**_POSITION - 1}", "i64")
+            position = self.load(words, k)[-1]
+            if self.kind.words == 1:
+                position = f.let(f"and {position}, {2**_POSITION - 1}", "i64")
             f.line(f"store {position}, {moved(f, out, 'i64', product(f, k, self.step))}")
 
     # ---- digits
     def sort_by(self, digit: int) -> None:
         """Copy words there, unless all have the same digit; there is here then."""
         f, here = self.function, self.pointer(self.here)
-        among = f.let(f"load i64, {self.count(digit, self.word(here, integer(0)))}", "i64")
+        among = f.let(f"load i64, {self.count(digit, self.load(here, integer(0))[0])}", "i64")
         with f.where(f.let(f"icmp ne {among}, {self.length.name}", "i1")):
             f.set(self.begun, integer(0))
             with f.loop(integer(digit * DIGITS), integer((digit + 1) * DIGITS)) as number:
@@ -104,16 +109,16 @@ class RowWriter:
                 f.line(f"store {before}, {place}")
             there = self.pointer(self.there)
             with f.loop(integer(0), self.length) as k:
-                word = self.word(here, k)
-                target = self.next_of(self.count(digit, word))
-                f.line(f"store {word}, {moved(f, there, 'i64', target)}")
+                words = self.load(here, k)
+                self.store(words, there, self.next_of(self.count(digit, words[0])))
             f.set(self.here, there)
             f.set(self.there, here)
 
     def count(self, digit: int, word: Register) -> Register:
         """The place of the count of a word's digit."""
         f = self.function
-        value = f.let(f"and {f.let(f'lshr {word}, {_POSITION + 8 * digit}', 'i64')}, {DIGITS - 1}", "i64")
+        shift = 8 * digit + (_POSITION if self.kind.words == 1 else 0)
+        value = f.let(f"and {f.let(f'lshr {word}, {shift}', 'i64')}, {DIGITS - 1}", "i64")
         return moved(f, self.counts, "i64", total(f, value, integer(digit * DIGITS)))
 
     def next_of(self, place: Register) -> Register:
@@ -123,8 +128,20 @@ class RowWriter:
         f.line(f"store {total(f, found, integer(1))}, {place}")
         return found
 
-    def word(self, words: Register, k: Register) -> Register:
-        return self.function.let(f"load i64, {moved(self.function, words, 'i64', k)}", "i64")
+    def places(self, words: Register, k: Register) -> list[Register]:
+        """The places of an element's words."""
+        f, each = self.function, self.kind.words
+        first = moved(f, words, "i64", product(f, k, integer(each)))
+        return [first, *[moved(f, first, "i64", integer(n)) for n in range(1, each)]]
+
+    def load(self, words: Register, k: Register) -> list[Register]:
+        f = self.function
+        return [f.let(f"load i64, {place}", "i64") for place in self.places(words, k)]
+
+    def store(self, values: Sequence[Register], words: Register, k: Register) -> None:
+        """Store an element's words; of a rank and a position the first is all if there is one word."""
+        for value, place in zip(values, self.places(words, k), strict=False):
+            self.function.line(f"store {value}, {place}")
 
     def pointer(self, variable: Register) -> Register:
         return self.function.get(variable, "ptr")
