@@ -108,6 +108,9 @@ class Executor:
     def prepare(self, op: Op, layouts: Sequence[Layout], attributes: Attributes, spec: TensorSpec) -> Way:
         """The way in which an operator without an eager kernel runs, now that its result is known: a view of the first
         operand, or a command.  It holds for all arrays that lie so, for as long as `version` is the same."""
+        if _is_beyond_addresses(spec):  # code has no room for such numbers
+            raise DeviceMemoryError(f"{spec} is more than any memory holds", operator=op.name,
+                                    device=self.device.spec.id)
         if op.view is not None and self.views:
             seen = op.view(layouts[0], *attributes)
             if seen is not None:
@@ -229,6 +232,6 @@ class Executor:
 
 
 def _is_beyond_addresses(spec: TensorSpec) -> bool:
-    """Tell whether NumPy cannot even count the elements, which it says by a ValueError."""
+    """Tell whether the elements cannot even be counted in 64 bits, which NumPy says by a ValueError."""
     parts = spec.parts if isinstance(spec, TupleSpec) else (spec,)
     return any([max((x.nbytes, *x.static_shape)) > sys.maxsize for x in parts])

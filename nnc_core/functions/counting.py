@@ -59,19 +59,38 @@ def gamma(x: ArrayLike, /) -> Tensor:
 
 @of_elements
 def _beta(a: Value, b: Value) -> Value:
-    return F.exp(F.betaln(a, b))
+    """At poles, where gamma has no sign, the logarithm says what comes of it."""
+    total = F.add(a, b)
+    pole = F.logical_or(_is_pole(total), F.logical_or(_is_pole(a), _is_pole(b)))
+    upper, other, lower = (_sign(F.where(pole, 1.0, v)) for v in (a, b, total))
+    return F.multiply(F.stop_gradient(F.multiply(F.multiply(upper, other), lower)), F.exp(F.betaln(a, b)))
 
 
 @names_itself
 def beta(a: ArrayLike, b: ArrayLike, /) -> Tensor:
-    """gamma(a) gamma(b) / gamma(a + b), for positive numbers."""
+    """gamma(a) gamma(b) / gamma(a + b): infinite at the poles of a and b, 0 at those of a + b, NaN at both."""
     return Tensor(_beta(*one_dtype(as_values(a, b))))
+
+
+def _rising(v: Value, k: Value) -> Value:
+    """gamma(v + k) / gamma(v) of v > 0 and k >= 0: the logarithms of both are large where v is, their difference is
+    not."""
+    rest = F.add(F.log(F.add(v, k)), F.betaln(v, F.add(k, 1)))
+    return F.exp(F.subtract(F.lgamma(F.add(k, 1)), rest))
 
 
 @of_elements
 def _poch(v: Value, k: Value) -> Value:
-    signs = F.stop_gradient(F.multiply(_sign(F.add(v, k)), _sign(v)))
-    return F.multiply(signs, F.exp(F.subtract(F.lgamma(F.add(v, k)), F.lgamma(v))))
+    """From the smaller of both numbers upwards where they are positive."""
+    end, down = F.add(v, k), F.less(k, 0)
+    lowest, steps = F.where(down, end, v), F.where(down, F.negative(k), k)
+    plain = F.logical_and(F.greater(lowest, 0), F.logical_and(F.less(v, inf), F.less(end, inf)))
+    up = _rising(F.where(plain, lowest, 1), F.where(plain, steps, 0))
+    along = F.where(down, F.divide(1, up), up)
+    a, b = F.where(plain, 1, end), F.where(plain, 1, v)
+    signs = F.stop_gradient(F.multiply(_sign(a), _sign(b)))
+    y = F.where(plain, along, F.multiply(signs, F.exp(F.subtract(F.lgamma(a), F.lgamma(b)))))
+    return F.where(F.equal(v, inf), _of_endless(k), y)
 
 
 @names_itself
@@ -113,24 +132,36 @@ def factorial(n: ArrayLike, /) -> Tensor:
 def _choices(n: Value, k: Value) -> Value:
     """gamma(n + 1) / gamma(k + 1) / gamma(n - k + 1) for 0 <= k <= n; 0 elsewhere."""
     inside = F.logical_and(F.greater_equal(k, 0), F.less_equal(k, n))
-    m, j = F.where(inside, n, 0), F.where(inside, k, 0)
-    logarithm = F.negative(F.add(F.log(F.add(m, 1)), F.betaln(F.add(F.subtract(m, j), 1), F.add(j, 1))))
-    return F.where(inside, F.exp(logarithm), 0)
+    finite = F.logical_and(inside, F.less(n, inf))
+    m, j = F.where(finite, n, 0), F.where(finite, k, 0)
+    return F.where(finite, F.exp(_log_of_choices(m, j)), F.where(inside, _of_endless(k), 0))
+
+
+def _log_of_choices(n: Value, k: Value) -> Value:
+    return F.negative(F.add(F.log(F.abs(F.add(n, 1))), F.betaln(F.add(F.subtract(n, k), 1), F.add(k, 1))))
+
+
+def _of_endless(k: Value) -> Value:
+    """The limit of choices of k as their number grows: it goes as n**k, of which nothing is known for an endless k."""
+    beyond = F.where(F.equal(k, 0), 1.0, F.where(F.logical_and(F.greater(k, 0), F.less(k, inf)), inf, nan))
+    return as_dtype(F.where(F.less(k, 0), 0.0, beyond), k.dtype)
 
 
 @of_elements
 def _binom(n: Value, k: Value) -> Value:
-    """Outside of 0 <= k <= n by the signs and the logarithms of three gamma functions: 0 at the poles of the lower two,
-    NaN at those of the upper one."""
-    plain = F.logical_and(F.greater_equal(k, 0), F.less_equal(k, n))
+    """Outside of 0 <= k <= n by the signs of three gamma functions: 0 at the poles of the lower two, NaN at those of
+    the upper one."""
+    endless = F.equal(n, inf)
+    plain = F.logical_or(endless, F.logical_and(F.greater_equal(k, 0), F.less_equal(k, n)))
     rest = F.subtract(n, k)
     none = F.logical_or(_is_pole(F.add(k, 1)), _is_pole(F.add(rest, 1)))
     known = F.logical_or(plain, none)
-    a, b, c = (F.add(F.where(known, 0.5, v), 1) for v in (n, k, rest))
+    m, j = F.where(known, 1.0, n), F.where(known, 0.5, k)
+    a, b, c = (F.add(v, 1) for v in (m, j, F.subtract(m, j)))
     signs = F.stop_gradient(F.multiply(_sign(a), F.multiply(_sign(b), _sign(c))))
-    logarithm = F.subtract(F.subtract(F.lgamma(a), F.lgamma(b)), F.lgamma(c))
-    beyond = F.multiply(signs, F.exp(logarithm))
+    beyond = F.multiply(signs, F.exp(_log_of_choices(m, j)))
     y = F.where(plain, _choices(n, k), F.where(none, F.multiply(n, 0), beyond))
+    y = F.where(endless, _of_endless(k), y)
     return F.where(F.logical_and(_is_pole(F.add(n, 1)), F.equal(k, k)), nan, y)
 
 
@@ -142,7 +173,7 @@ def _is_pole(v: Value) -> Value:
 @names_itself
 def binom(n: ArrayLike, k: ArrayLike, /) -> Tensor:
     """The binomial coefficient of n over k for real numbers: gamma(n + 1) / gamma(k + 1) / gamma(n - k + 1), which is 0
-    where k or n - k is a negative whole number; NaN where n is one."""
+    where k or n - k is a negative whole number; NaN where n is one.  Of an infinite n it is what n**k becomes."""
     return Tensor(_binom(*one_dtype(as_values(n, k))))
 
 
@@ -180,6 +211,8 @@ def perm(n: ArrayLike, k: ArrayLike, /) -> Tensor:
 @of_elements
 def _orders(m: Value, j: Value, whole: bool) -> Value:
     inside = F.logical_and(F.greater_equal(j, 0), F.less_equal(j, m))
-    total, kept = F.where(inside, m, 0), F.where(inside, F.subtract(m, j), 0)
-    y = F.where(inside, F.exp(F.subtract(F.lgamma(F.add(total, 1)), F.lgamma(F.add(kept, 1)))), 0)
+    finite = F.logical_and(inside, F.less(m, inf))
+    total, taken = F.where(finite, m, 0), F.where(finite, j, 0)
+    orders = _rising(F.add(F.subtract(total, taken), 1), taken)
+    y = F.where(finite, orders, F.where(inside, _of_endless(j), 0))
     return F.round(y) if whole else y

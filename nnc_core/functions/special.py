@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from nnc_core.functions.pointwise import binary, unary
+from nnc_core.functions.reduction import as_inexact
+from nnc_core.functions.riemann import riemann
 from nnc_core.type import whole
-from nnc_core.values.arguments import ArrayLike, as_operands, names_itself
+from nnc_core.values.arguments import ArrayLike, as_operands, as_value, names_itself
 from nnc_core.values.dispatch import F
 from nnc_core.values.operands import operand
 from nnc_core.values.tensor import Tensor
@@ -28,7 +30,9 @@ def polygamma(n: int, x: ArrayLike, /) -> Tensor:
 
 
 @names_itself
-def zeta(x: ArrayLike, q: ArrayLike = 1.0, /) -> Tensor:
-    """The sum of (q + k)**-x over k = 0, 1, 2 ...: Riemann's zeta function, or Hurwitz' of q."""
-    s, base = as_operands(x, q)
-    return Tensor(F.zeta(s, base))
+def zeta(x: ArrayLike, q: ArrayLike | None = None, /) -> Tensor:
+    """The sum of (q + k)**-x over k = 0, 1, 2 ...: Hurwitz' zeta function of x >= -1, or without q Riemann's, of all x
+    (q is 1).  Below x = 1 it is continued."""
+    if q is None:
+        return Tensor(riemann(as_inexact(as_value(x))))
+    return Tensor(F.zeta(*as_operands(x, q)))

@@ -108,8 +108,9 @@ def _root(v: Value, power: Value) -> Value:
     series = F.full_like(product, 1 / 10)
     for k in range(9, 0, -1):
         series = F.subtract(1 / k, F.multiply(series, small))
-    far = F.divide(F.log1p(F.where(near, 1, product)), F.where(F.equal(power, 0), 1, power))
-    return F.where(near, F.multiply(v, series), far)
+    zero = F.equal(power, 0)
+    far = F.divide(F.log1p(F.where(near, 1, product)), F.where(zero, 1, power))
+    return F.where(near, F.multiply(v, series), F.where(zero, v, far))
 
 
 @of_elements

@@ -24,7 +24,7 @@ from nnc_core.nn.hooks import AFTER, BEFORE, Hook, arguments_after, register, re
 from nnc_core.nn.inference import watcher
 from nnc_core.nn.networks.handle import has_handles, recorded
 from nnc_core.nn.parameter import Parameter, Parameters, accumulated, read_as
-from nnc_core.nn.spellings import OF_MODULES
+from nnc_core.nn.spellings import OF_CALLS, OF_MODULES
 from nnc_core.nn.text import summary, tree_text
 from nnc_core.nn.tree import ModuleNode, cells_of, entries, note_change, walk
 from nnc_core.nn.weights.freezing import chosen, trained
@@ -134,7 +134,7 @@ class Module(ModuleNode):
     def _misfit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> OperandError | None:
         """The error for what a call was given, or the constructor, that it does not take or that is of a wrong kind."""
         made: Construction = self.__dict__["_construction"]
-        return (misplaced(self.forward, args, kwargs) or type_mismatch(self.forward, args, kwargs)
+        return (misplaced(self.forward, args, kwargs, OF_CALLS) or type_mismatch(self.forward, args, kwargs)
                 or type_mismatch(type(self).__init__, (self, *made.args), made.kwargs))
 
     def functional_call(self, weights: Mapping[str, Tensor], *args: Any, **kwargs: Any) -> Any:

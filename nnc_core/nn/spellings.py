@@ -89,3 +89,20 @@ OF_PARAMETERS = {
     "zero_": "parameter.write(nnc.zeros_like(parameter))",
 }  # fmt: skip
 """What to write instead of an attribute of PyTorch's parameters."""
+
+_MASK = "mask=, true where a query may look at a key: ~{name} if it is boolean, as it is if its numbers are added"
+_KEYS = "true where there is a key: ~{name}"
+_RESULT = ("query", "leave it out: the result is a tensor; nnc.attention_weights gives the weights")
+
+OF_CALLS: dict[str, tuple[str, str]] = {
+    **{name: ("mask", _MASK.format(name=name)) for name in ("attn_mask", "src_mask", "tgt_mask")},
+    **{name: ("key_mask", f"key_mask=, {_KEYS.format(name=name)}")
+       for name in ("key_padding_mask", "src_key_padding_mask", "tgt_key_padding_mask")},
+    "memory_key_padding_mask": ("memory_key_mask", f"memory_key_mask=, {_KEYS.format(name='memory_key_padding_mask')}"),
+    "is_causal": ("causal", "causal="), "tgt_is_causal": ("causal", "causal=, which is True unless said otherwise"),
+    "memory_is_causal": ("memory_mask", "memory_mask=nnc.tril(nnc.ones((queries, keys), dtype=bool))"),
+    "need_weights": _RESULT, "average_attn_weights": _RESULT,
+    **{name: ("x", "x, the first argument") for name in ("input", "src", "tgt")},
+    "hx": ("state", "state="), "output_size": ("size", "size="),
+}  # fmt: skip
+"""Arguments with which modules are called in PyTorch: what takes their place here, and what to write."""

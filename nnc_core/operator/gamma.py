@@ -26,6 +26,8 @@ TERMS = 10
 _BERNOULLI = [Fraction(*b) for b in ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6), (-3617, 510),
                                      (43867, 798))]  # fmt: skip
 """B2, B4 ..."""
+LOWEST_EXPONENT = -1.0
+"""Of zeta: below it the terms are much larger than their sum."""
 _STIRLING = [float(b / (2 * k * (2 * k - 1))) for k, b in enumerate(_BERNOULLI[:7], 1)]
 _HALF_LOG_2_PI = log(2 * pi) / 2
 HIGHEST_ORDER = 20
@@ -107,7 +109,8 @@ def _polygamma_spec(x: TensorSpec, order: int) -> TensorSpec:
 
 
 def _zeta(s: Scalar, q: Scalar) -> Scalar:
-    """The sum of (q + k)**-s for s > 1 and q > 0."""
+    """The sum of (q + k)**-s for s > 1 and q > 0; below s = 1 what Euler's and Maclaurin's formula makes of it, which
+    loses more digits the further below."""
     total = s.constant(0)
     for k in reversed(range(TERMS)):
         total = total + (q + float(k)).apply("power", -s)
@@ -118,12 +121,13 @@ def _zeta(s: Scalar, q: Scalar) -> Scalar:
     for k, b in enumerate(_BERNOULLI, 1):
         rest = rest + term * float(b / factorial(2 * k))
         term = term * ((s + float(2 * k - 1)) * inverse) * ((s + float(2 * k)) * inverse)
-    total = total + power * ((rest + 0.5) + end / (s - 1.0))
     nan, infinite = s.constant(float("nan")), s.constant(float("inf"))
-    pole = q.equal(q.apply("floor"))
+    total = total + power.equal(0).select(power, power * ((rest + 0.5) + end / (s - 1.0)))
+    pole = q.equal(q.apply("floor")) & (s > 1)
     total = (q <= 0).select(pole.select(infinite, nan), total)
-    total = q.equal(float("inf")).select((s > 1).select(s.constant(0), s), total)
-    total = s.equal(1).select(infinite, (s < 1).select(nan, total))
+    far = (s > 1).select(s.constant(0), (s < 1).select(-infinite, s))
+    total = q.equal(float("inf")).select(far, total)
+    total = s.equal(1).select(infinite, (s < LOWEST_EXPONENT).select(nan, total))
     return s.equal(float("inf")).select(_limit_of_zeta(q, nan, infinite), total)
 
 
@@ -157,6 +161,13 @@ def _zeta_by_s(F: Namespace[V], y: V, s: V, q: V) -> V:
     return F.where(far, 0.0, F.add(total, F.multiply(F.power(end, minus), tail)))
 
 
+def _zeta_by_q(F: Namespace[V], y: V, s: V, q: V) -> V:
+    """The exponent is one more, where s = 0 takes the pole away."""
+    level = F.equal(s, 0.0)
+    s = F.where(level, 2.0, s)
+    return F.where(level, -1.0, F.negative(F.multiply(s, F.zeta(F.add(s, 1.0), q))))
+
+
 def _stirling_rest(x: Scalar) -> Scalar:
     """lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2 of x >= 8."""
     inverse = 1.0 / x
@@ -174,7 +185,7 @@ def _betaln(a: Scalar, b: Scalar) -> Scalar:
     both_rest = (rest + _stirling_rest(small)) + (_HALF_LOG_2_PI - small.apply("log") * 0.5)
     both_large = (both_rest - by_large) - by_small
     apart = (small < 8).select(one_large, both_large)
-    together = (large < 8) | (small <= 0)
+    together = (large < 8) | ((small <= 0) & (total + small < 8))
     nothing = large.equal(float("inf")) & (small > 0)
     result = nothing.select(a.constant(float("-inf")), together.select(plain, apart))
     pole = (a.equal(0) & b.equal(b)) | (b.equal(0) & a.equal(a))
@@ -207,10 +218,10 @@ class GammaFunctions(Base[V], Generic[V]):
     @op(infer=rule.floating, reference=by_nest("zeta", in_wide(_zeta)), promote=ALL_INPUTS, to_float=True,
         inplace=(0, 1), scalar=in_wide(_zeta),
         partials=(_zeta_by_s,
-                  lambda F, y, s, q: F.negative(F.multiply(s, F.zeta(F.add(s, 1.0), q)))))
+                  _zeta_by_q))
     def zeta(self, s: V | float, q: V | float) -> V:
-        """Hurwitz' zeta function: the sum of (q + k)**-s over k = 0, 1, 2 ...; 0 for q = infinity, infinite for s = 1
-        and at the poles q = 0, -1, -2 ..., NaN for s < 1 and for other q < 0."""
+        """Hurwitz' zeta function: the sum of (q + k)**-s over k = 0, 1, 2 ..., continued down to s = -1; 0 for
+        q = infinity, infinite for s = 1 and at the poles q = 0, -1, -2 ..., NaN for s < -1 and for other q <= 0."""
         ...
 
     @op(infer=rule.floating, reference=by_nest("betaln", in_wide(_betaln)), promote=ALL_INPUTS, to_float=True,

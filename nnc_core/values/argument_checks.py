@@ -30,13 +30,21 @@ def type_mismatch(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[
     return None
 
 
-def misplaced(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> OperandError | None:
-    """The error for arguments that f has no place for, or that are missing; None if all are in place."""
+def misplaced(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any],
+              elsewhere: Mapping[str, tuple[str, str]]) -> OperandError | None:
+    """The error for arguments that f has no place for, or that are missing; None if all are in place.
+
+    elsewhere: for names of others, which parameter takes their place, and what to write.
+    """
     signature = inspect.signature(f)
     try:
         signature.bind(*args, **kwargs)
         return None
     except TypeError as error:
+        for name in [name for name in kwargs if name not in signature.parameters]:
+            own, advice = elsewhere.get(name, ("", ""))
+            if own in signature.parameters:
+                return OperandError(f"there is no argument {name!r}", hint=advice)
         return OperandError(str(error), hint=f"it takes {', '.join(signature.parameters) or 'nothing'}")
 
 

@@ -35,6 +35,7 @@ NAMES: dict[str, tuple[str, ...]] = {
     "output_size": ("size",), "lower": ("low",), "upper": ("high",), "num_parameters": ("channels",),
     "unflattened_size": ("shape",), "var": ("variance",), "norm_type": ("p",), "mode": ("method",),
     "start_dim": ("start",), "end_dim": ("stop",), "in_dims": ("in_axes",), "out_dims": ("out_axes",),
+    "kdim": ("key_features",), "vdim": ("value_features",),
     "scale_factor": ("scale",), "tau": ("temperature",), "lambd": ("bound",), "min_val": ("low",), "max_val": ("high",),
     "padding": ("padding_mode",),
 }  # fmt: skip
@@ -46,7 +47,8 @@ NEUTRAL: dict[str, tuple[Any, ...]] = {
     "overwrite_input": (True, False), "requires_grad": (False,), "pin_memory": (False,), "initial": (None,),
     "inplace": (False,), "hermitian": (False,), "compute_uv": (True,), "UPLO": ("L",), "mean": (None,),
     "retstep": (False,), "sparse": (False,), "stable": (None,), "copy": (None, True, False), "full": (False,),
-    "cov": (False,), "batch_first": (True,), "padding_mode": ("zeros",),
+    "cov": (False,), "batch_first": (True,), "add_bias_kv": (False,), "add_zero_attn": (False,),
+    "padding_mode": ("zeros",),
     "retain_graph": (None, True, False), "create_graph": (None, False), "inputs": (None,),
 }  # fmt: skip
 """Arguments elsewhere that change nothing here if they are one of these."""
@@ -57,6 +59,9 @@ ADVICE = {
     "create_graph": "nnc.grad of a function, which can be differentiated again", "inputs": "nnc.gradients(y, inputs)",
     "padding_mode": "nn.Padding2d(width, mode) before it", "normalized_shape": "axis=, over which it is normalised",
     "padding_mask": "key_mask=, true where there is a key",
+    "batch_first": "leave it out: the batch comes first, and x.swapaxes(0, 1) of data that have it second",
+    "encoder_layer": "features, heads and layers: the layers are made here",
+    "decoder_layer": "features, heads and layers: the layers are made here",
     "inplace": "leave it out: x = the result", "dtype": "cast with astype", "unbiased": "correction=1, or 0",
 }  # fmt: skip
 

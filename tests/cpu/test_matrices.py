@@ -307,6 +307,8 @@ ROUNDS: dict[str, Callable[[Any], Any]] = {
     "lu": lambda c: c + nnc.linalg.lu(c)[1] * 0.01,
     "triangular": lambda c: c + nnc.linalg.solve_triangular(c, c, lower=True),
     "sort": lambda c: nnc.sort(c, axis=0) * 1.01, "argsort": lambda c: c + nnc.argsort(c, axis=1, descending=True),
+    "lexsort": lambda c: c + nnc.lexsort(nnc.stack([c, nnc.round(c)])),
+    "complex sort": lambda c: c + nnc.real(nnc.sort_complex(nnc.round(c) + 1j * c)) * 0.01,
     "median": lambda c: c + nnc.median(c, axis=0), "quantile": lambda c: c + nnc.quantile(c, 0.3),
     "bincount": lambda c: c + nnc.bincount(nnc.reshape(c, (-1,)).astype(nnc.int64) % 5, length=5)[0]}
 

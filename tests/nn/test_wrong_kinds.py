@@ -84,7 +84,13 @@ def test_what_is_said(name: str) -> None:
 
 @pytest.mark.parametrize(("call", "said"), [
     (lambda: nn.TransformerEncoder(8, 2, 1)(nnc.ones((1, 2, 8)), src_key_padding_mask=None),
-     ("'src_key_padding_mask'", "it takes x, mask, key_mask, causal")),
+     ("no argument 'src_key_padding_mask'", "key_mask=, true where there is a key: ~src_key_padding_mask")),
+    (lambda: nn.TransformerDecoder(8, 2, 1)(nnc.ones((1, 2, 8)), nnc.ones((1, 2, 8)), tgt_mask=None),
+     ("no argument 'tgt_mask'", "mask=, true where", "~tgt_mask")),
+    (lambda: nn.MultiHeadAttention(8, 2)(nnc.ones((1, 2, 8)), need_weights=False),
+     ("no argument 'need_weights'", "nnc.attention_weights")),
+    (lambda: nn.GRU(8, 2)(nnc.ones((1, 2, 8)), hx=None), ("no argument 'hx'", "state=")),
+    (lambda: nn.Linear(2, 3)(nnc.ones((1, 2)), attn_mask=None), ("'attn_mask'", "it takes x")),
     (lambda: nn.ReLU()(), ("missing a required argument: 'x'", "it takes x")),
     (lambda: nn.Linear(2, 3)(nnc.ones((1, 2)), 3), ("too many positional arguments", "it takes x")),
 ])  # fmt: skip
@@ -103,3 +109,18 @@ def test_modules_of_users_answer_for_themselves() -> None:
     with pytest.raises(TypeError) as caught:
         Mine()({})
     assert not isinstance(caught.value, nnc.Error)
+
+
+def test_stacks_of_transformer_layers_are_not_given_a_layer() -> None:
+    layer = nn.TransformerEncoderLayer(8, 2)
+    with pytest.raises(nnc.errors.OperandError, match=r"(?s)is a TransformerEncoderLayer, .*makes its layers itself"):
+        nn.TransformerEncoder(layer, 2)  # type: ignore[arg-type]
+    with pytest.raises(nnc.errors.OperandError, match=r"(?s)no argument 'decoder_layer'.*the layers are made here"):
+        nn.TransformerDecoder(decoder_layer=layer, num_layers=2)  # type: ignore[call-arg]
+
+
+def test_sizes_of_keys_and_values_have_pytorchs_names_too() -> None:
+    made: Any = nn.MultiHeadAttention
+    assert made(8, 2, kdim=3, vdim=4, add_bias_kv=False).value.in_features == 4
+    with pytest.raises(nnc.errors.OperandError, match=r"(?s)no argument 'batch_first'.*swapaxes"):
+        made(8, 2, batch_first=False)

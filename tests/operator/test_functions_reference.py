@@ -91,10 +91,22 @@ def test_sinc_is_the_quotient(rng) -> None:
 
 
 def test_the_zeta_functions_ends() -> None:
-    s = np.array([1.0, 0.5, 2.0, 2.0, 2.0, 3.0, np.inf, np.inf, np.nan, 4.0])
-    q = np.array([1.0, 1.0, 0.0, -3.0, -0.5, 1.0, 1.0, 2.0, 1.0, np.nan])
-    wanted = np.array([np.inf, np.nan, np.inf, np.inf, np.nan, 1.2020569031595942, 1.0, 0.0, np.nan, np.nan])
+    s = np.array([1.0, -1.5, 0.5, 2.0, 2.0, 2.0, 3.0, np.inf, np.inf, np.nan, 4.0, 1e300, 1e300, 0.5])
+    q = np.array([1.0, 1.0, -1.0, 0.0, -3.0, -0.5, 1.0, 1.0, 2.0, 1.0, np.nan, 1.0, 0.5, np.inf])
+    wanted = np.array([np.inf, np.nan, np.nan, np.inf, np.inf, np.nan, 1.2020569031595942, 1.0, 0.0, np.nan, np.nan,
+                       1.0, np.inf, -np.inf])
     np.testing.assert_allclose(host("zeta", s, q), wanted, rtol=1e-15)
+
+
+def test_the_zeta_function_below_one_continues_its_sum() -> None:
+    """At 0 and -1 it is a polynomial, and everywhere that of q + 1 lacks a term; for q = 1 SciPy has it."""
+    q = np.array([1e-3, 0.1, 0.5, 1, 2.5, 40, 1e5])
+    np.testing.assert_allclose(host("zeta", np.zeros(7), q), 0.5 - q, rtol=1e-14, atol=1e-14)
+    np.testing.assert_allclose(host("zeta", np.full(7, -1.0), q), (q - q * q - 1 / 6) / 2, rtol=1e-12)
+    for s in (-0.9, -0.3, 0.2, 0.7, 0.999):
+        exponent = np.full(7, s)
+        np.testing.assert_allclose(host("zeta", exponent, q) - host("zeta", exponent, q + 1), q**-s, rtol=1e-7)
+        np.testing.assert_allclose(host("zeta", np.array([s]), np.array([1.0])), sp.zeta(s), rtol=3e-13)
 
 
 def test_betaln_is_scipys_above_zero(rng) -> None:

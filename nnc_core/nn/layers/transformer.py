@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, TypedDict, Unpack
 
+from nnc_core.base.errors import OperandError
 from nnc_core.functions.activation import gelu, silu
 from nnc_core.functions.elementwise import relu
 from nnc_core.nn.initialise import generator_or_default
@@ -130,7 +131,10 @@ class TransformerDecoderLayer(_Layer):
 class _Stack(Module):
     """Layers one after another, and a norm behind them."""
 
-    def _set(self, make: Callable[[], Module], layers: int, norm: LayerNorm | None) -> None:
+    def _set(self, features: Any, make: Callable[[], Module], layers: int, norm: LayerNorm | None) -> None:
+        if isinstance(features, Module):
+            raise OperandError(f"features is a {type(features).__name__}, expected an integer",
+                               hint="it makes its layers itself, from features, heads, layers and their options")
         at_least_one(type(self).__name__, layers=layers)
         self.layers = tuple([make() for _ in range(layers)])
         self.norm = norm
@@ -153,7 +157,7 @@ class TransformerEncoder(_Stack):
 
     def __init__(self, features: int, heads: int, layers: int = 6, final_norm: bool | None = None,
                  **options: Unpack[Options]) -> None:
-        self._set(lambda: TransformerEncoderLayer(features, heads, **options), layers,
+        self._set(features, lambda: TransformerEncoderLayer(features, heads, **options), layers,
                   _final_norm(features, final_norm, options))
 
     def forward(self, x: Tensor, mask: Tensor | None = None, *, key_mask: Tensor | None = None,
@@ -167,7 +171,7 @@ class TransformerDecoder(_Stack):
 
     def __init__(self, features: int, heads: int, layers: int = 6, final_norm: bool | None = None,
                  memory_features: int | None = None, **options: Unpack[Options]) -> None:
-        self._set(lambda: TransformerDecoderLayer(features, heads, memory_features, **options), layers,
+        self._set(features, lambda: TransformerDecoderLayer(features, heads, memory_features, **options), layers,
                   _final_norm(features, final_norm, options))
 
     def forward(self, x: Tensor, memory: Tensor, mask: Tensor | None = None, memory_mask: Tensor | None = None, *,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nnc_core.base.command import Command
+from nnc_core.base.layout import Layout
 from nnc_core.device import Buffer, CommandBackend, Kernel, Launch, Stream
 from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
@@ -42,6 +43,7 @@ from nnc_cpu.reference import by_reference
 from nnc_cpu.routine import Make, Routine
 from nnc_cpu.scattering import SequentialScatter
 from nnc_cpu.silence import quiet_launch
+from nnc_cpu.sorting.backend import RowsByDigits
 
 MAKERS: Mapping[str, Make] = {
     **{name: by_reference(op.reference) for name, op in OPERATORS.items() if op.reference is not None},
@@ -142,8 +144,8 @@ class TopBackend(NumpyBackend):
 
 
 class SortBackend(NumpyBackend):
-    """Leaves few elements to the loop nest that counts how many lie before each: it needs no Python.  `short`: rows up
-    to this length in any case."""
+    """Leaves few elements, of all keys together, to the loop nest that counts how many lie before each: it needs no
+    Python.  `short`: rows up to this length in any case."""
 
     def __init__(self, operator: str, short: int = 0) -> None:
         super().__init__(operator)
@@ -153,9 +155,27 @@ class SortBackend(NumpyBackend):
         return super().refuse(command) or ("counting is quicker" if self._is_counted(command) else None)
 
     def _is_counted(self, command: Command) -> bool:
-        [x], axis = command.inputs, command.attributes[0]
-        length = x.shape[axis]
+        [x], length = command.inputs, command.output.shape[command.attributes[0]]
         return x.size * length <= MOST_COUNTED or (length <= self.short and x.dtype.itemsize >= 4)
+
+
+class OrderBackend(RowsByDigits):
+    """Sorts by digits what is more than a few elements."""
+
+    def refuse(self, command: Command) -> str | None:
+        return super().refuse(command) or SortBackend("argsort", SHORT).refuse(command)
+
+
+class LexsortBackend(SortBackend):
+    """Leaves keys that machine code sorts to it too, one after the other."""
+
+    def refuse(self, command: Command) -> str | None:
+        return super().refuse(command) or ("digits are quicker" if self._are_by_digits(command) else None)
+
+    def _are_by_digits(self, command: Command) -> bool:
+        [keys], out = command.inputs, command.output
+        key = Command("argsort", (*command.attributes, False), (Layout.packed(out.shape, keys.dtype),), (out,))
+        return OrderBackend().refuse(key) is None
 
 
 class JoinBackend(NumpyBackend):
@@ -210,7 +230,8 @@ def backends_beside(machine_code: bool) -> Mapping[str, tuple[CommandBackend, ..
     plain["concat"] = (JoinBackend("concat"), *plain["concat"])
     plain["matmul"] = (MatmulBackend("matmul"),)
     plain["arg_top_k"] = (TopBackend("arg_top_k"),)
-    plain |= {"sort": (SortBackend("sort"),), "argsort": (SortBackend("argsort", SHORT),)}
+    plain |= {"sort": (SortBackend("sort"),), "lexsort": (LexsortBackend("lexsort"),)}
+    plain["argsort"] = (OrderBackend(), SortBackend("argsort", SHORT))
     plain["scatter"] = (SequentialScatter(), *plain["scatter"])
     plain |= {name: (backend, *plain[name]) for name, backend in matrices(NumpyKernel).items()}
     plain |= {name: (ConvolutionBackend(name), NumpyBackend(name, fallback=True)) for name in convolution.MAKERS}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 
 import nnc_core as nnc
 from nnc_core.base.errors import AttributeValueError, DTypeError, ShapeError
@@ -44,9 +45,22 @@ def test_windows_have_floats(name: str, dtype: Any) -> None:
         getattr(nnc, name)(5, dtype=dtype)
 
 
+def test_zeta_below_one(device: str) -> None:
+    """Zeros at even numbers, signs that change between them, and what floats no longer hold."""
+    s = np.array([0.5, 0, -0.0, -1e-20, -0.25, -0.3, -1, -2, -3.5, -4, -20, -20.5, -62.5, -200, -1e30, -inf, nan])
+    with np.errstate(all="ignore"):
+        wanted = scipy.special.zeta(s)
+    for dtype, tolerance in (("float64", 1e-13), ("float32", 3e-5)):
+        found = nnc.zeta(nnc.asarray(s.astype(dtype))).numpy()
+        np.testing.assert_allclose(found, wanted.astype(dtype), rtol=tolerance)
+    assert [nnc.zeta(x).item() for x in (-251.0, -301.0)] == [inf, -inf]  # of float32
+    slopes = nnc.grad(lambda s: nnc.sum(nnc.zeta(s)))(nnc.asarray(np.array([-2.0, -4.0, 0.0])))
+    np.testing.assert_allclose(slopes.numpy(), [-0.030448457058393, 0.0079838114502686, -0.918938533204673], rtol=1e-11)
+
+
 def test_zeta_at_infinity(device: str) -> None:
     s = nnc.asarray([2.0, 1.5, 1.0, 0.5, nan, inf])
-    np.testing.assert_array_equal(nnc.zeta(s, nnc.full(6, inf)).numpy(), [0, 0, inf, nan, nan, 0])
+    np.testing.assert_array_equal(nnc.zeta(s, nnc.full(6, inf)).numpy(), [0, 0, inf, -inf, nan, 0])
     slopes = nnc.grad(lambda s: nnc.sum(nnc.zeta(s, nnc.full(2, inf))))(nnc.asarray([2.0, 3.0]))
     assert slopes.tolist() == [0, 0]
 

@@ -74,7 +74,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[np.ndarray,
     "erfinv": (nnc.erfinv, sp.erfinv, (U,)), "logit": (nnc.logit, sp.logit, (np.abs(U),)),
     "xlogy": (nnc.xlogy, sp.xlogy, (A, P)), "xlog1py": (nnc.xlog1py, sp.xlog1py, (A, P)),
     "betaln": (nnc.betaln, sp.betaln, (P, P[::-1])), "zeta": (nnc.zeta, sp.zeta, (P + 1, P[::-1])),
-    "Riemann's zeta": (nnc.zeta, sp.zeta, (P + 1,)),
+    "Riemann's zeta": (nnc.zeta, sp.zeta, (P + 1,)), "Riemann's zeta below 1": (nnc.zeta, sp.zeta, (1.001 - 4 * P,)),
     "polygamma": (lambda x: nnc.polygamma(2, x), lambda x: sp.polygamma(2, x).astype(np.float32), (P,)),
     "polygamma of order 0": (lambda x: nnc.polygamma(0, x), sp.digamma, (P,)),
 }  # fmt: skip

@@ -114,7 +114,15 @@ def test_an_allocation_beyond_the_memory(device: str) -> None:
             nnc.full(shape, 1.5)
     with fails(MemoryError, line=False):
         nnc.broadcast_to(kept, (1 << 40, 2)) + 1
+    with fails(MemoryError, device):
+        nnc.sum(nnc.broadcast_to(kept, (1 << 70, 2)))
     assert kept.tolist() == [1.0, 2.0]
+
+
+def test_views_and_results_beyond_addresses_are_memory_errors_where_numpy_makes_none_of_them() -> None:
+    for function in (lambda: nnc.broadcast_to(nnc.ones(1), (1 << 70,)), lambda: nnc.zeros((3, 1 << 66), dtype="int8")):
+        with nnc.use_device("strict:0"), fails(MemoryError, "strict:0", "more than any memory holds"):
+            function()
 
 
 def test_a_deferred_allocation_fails_when_it_is_computed_and_names_its_line(device: str) -> None:

@@ -62,6 +62,7 @@ def test_a_second_call_asks_nothing_again(name: str, slow_ways: list[str]) -> No
     assert [a.tobytes() for a in first] == [b.tobytes() for b in again]
 
 
+@pytest.mark.filterwarnings("ignore:.* has no kernel on:nnc_core.base.errors.FallbackWarning")
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("place", ["cpu:0", "strict:0"])
 def test_commands_run_again_with_the_same_bits(name: str, place: str, slow_ways: list[str]) -> None:
