@@ -26,6 +26,7 @@ from nnc_core.operator.packing import UNPACK
 from nnc_core.operator.program import Input, Program, Step, StepResult
 from nnc_core.type import TensorSpec
 from nnc_cpu.backends import NumpyBackend
+from nnc_cpu.blas import on_one_thread
 from nnc_cpu.products import PRODUCTS
 
 ROUNDS, SECONDS = 7, 0.02
@@ -107,7 +108,8 @@ def launch_of(backend: CommandBackend, command: Command) -> Callable[[], object]
     buffers: list[Any] = [rng.standard_normal(prod(x.shape)).astype(np.float32).view(np.uint8)
                           for x in (*command.inputs, *command.outputs)]
     workspace = backend.workspace(command)
-    return backend.prepare(command).bind([*buffers, *([np.empty(workspace, np.uint8)] if workspace else [])])
+    return on_one_thread(backend.prepare(command).bind(
+        [*buffers, *([np.empty(workspace, np.uint8)] if workspace else [])]))
 
 
 def rates(case: Case) -> list[float | None]:
