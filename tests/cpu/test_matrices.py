@@ -24,9 +24,8 @@ from nnc_cpu.matrices.backend import Matrices
 from nnc_cpu.matrices.kernel import MatrixCompiler, divided, workspace
 from nnc_cpu.matrices.plan import PLANS
 from nnc_cpu.memory import array_in, layout_of
-from nnc_cpu.native.way import NativeWay
 from tests.cpu.machine_code.running import HOSTS, run
-from tests.cpu.native.runs import Captured, on, same_bits
+from tests.cpu.native.runs import Captured, loops_need_no_python, on, repeated, same_bits
 
 Values = np.ndarray[Any, Any]
 FLOATS = ("float32", "float64", "complex64", "complex128")
@@ -233,10 +232,6 @@ def test_others_run_what_has_gaps_with_scratch_memory_of_their_own() -> None:
 
 
 # ---- programs
-def repeated(count: int, f: Callable[[Any], Any], x: Any) -> Any:
-    return nnc.while_loop(lambda i, _: i < count, lambda i, x: (i + 1, f(x)), (0, x))[1]
-
-
 def spoiled(name: str) -> Values:
     """Matrices of which the second has no result."""
     a = matrices((3, 4, 4), "float32")
@@ -315,14 +310,7 @@ ROUNDS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_rounds_of_loops_need_no_python(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-    monkeypatch.setattr(NativeWay, "_pythons_calls", lambda *given: calls.append(given))
-    device = Captured()
-    with on(device):
-        f = nnc.jit(lambda a: repeated(5, ROUNDS[name], a))
-        for _ in range(2):
-            f(nnc.asarray(matrices((4, 4), "float32")))
-    assert device.in_machine_code and not calls
+    loops_need_no_python(ROUNDS[name], matrices((4, 4), "float32"), monkeypatch)
 
 
 @pytest.mark.parametrize("name", ROUNDS)

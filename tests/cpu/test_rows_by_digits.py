@@ -16,12 +16,11 @@ from nnc_core.base.layout import Layout
 from nnc_core.errors import NotSupportedError
 from nnc_core.operator.ordering import argsort
 from nnc_cpu.backends import MOST_COUNTED, OrderBackend
-from nnc_cpu.native.way import NativeWay
 from nnc_cpu.positions import FEW, MANY
 from nnc_cpu.sorting.kernel import PIECES, RowCompiler, divided, workspace
 from nnc_cpu.sorting.rows import rows_of
 from tests.cpu.machine_code.running import HOSTS, run
-from tests.cpu.native.runs import Captured, on, same_bits
+from tests.cpu.native.runs import loops_need_no_python, repeated, same_bits
 
 KINDS = ("float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool")
 Values = np.ndarray[Any, Any]
@@ -121,10 +120,6 @@ def test_keys_are_sorted_one_after_the_other(dtype: str) -> None:
         assert (nnc.jit(lambda k, axis=axis: nnc.lexsort(k, axis=axis))(nnc.asarray(keys)).numpy() == wanted).all()
 
 
-def repeated(count: int, f: Callable[[Any], Any], x: Any) -> Any:
-    return nnc.while_loop(lambda i, _: i < count, lambda i, x: (i + 1, f(x)), (0, x))[1]
-
-
 ROUNDS: dict[str, Callable[[Any], Any]] = {
     "argsort": lambda c: c * 1.01 + nnc.argsort(c, axis=1), "lexsort": lambda c: c * 1.01 + nnc.lexsort(c, axis=0),
     "descending": lambda c: c * 1.01 + nnc.argsort(c, axis=1, descending=True)}  # fmt: skip
@@ -132,14 +127,7 @@ ROUNDS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize("name", ROUNDS)
 def test_rounds_of_loops_need_no_python(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[Any] = []
-    monkeypatch.setattr(NativeWay, "_pythons_calls", lambda *given: calls.append(given))
-    device = Captured()
-    with on(device):
-        f = nnc.jit(lambda a: repeated(3, ROUNDS[name], a))
-        for _ in range(2):
-            f(nnc.asarray(elements("float32", (2, 300))))
-    assert device.in_machine_code and not calls
+    loops_need_no_python(ROUNDS[name], elements("float32", (2, 300)), monkeypatch)
 
 
 @pytest.mark.parametrize("name", ROUNDS)

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
+import pytest
 
 import nnc_core as nnc
 from nnc_core.base.errors import NotSupportedError
@@ -14,6 +15,7 @@ from nnc_core.base.loopnest import LoopNest
 from nnc_core.device import Buffer, Kernel, Launch, Stream
 from nnc_core.values.tree import flatten
 from nnc_cpu.device import CpuDevice
+from nnc_cpu.native.way import NativeWay
 from nnc_cpu.program import NumpyProgram
 
 Values = np.ndarray[Any, Any]
@@ -81,6 +83,22 @@ def same_bits(f: Callable[..., Any], *calls: Sequence[Values], kind: type[Captur
             assert a.shape == b.shape and a.tobytes() == b.tobytes(), f"call {k}:\n{a}\n{b}"
     assert native.in_machine_code and not python.in_machine_code
     assert native.guarded, "memory beside a block was written"
+
+
+def repeated(count: int, f: Callable[[Any], Any], x: Any) -> Any:
+    return nnc.while_loop(lambda i, _: i < count, lambda i, x: (i + 1, f(x)), (0, x))[1]
+
+
+def loops_need_no_python(f: Callable[[Any], Any], x: Values, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Machine code runs some rounds of f without asking Python for any of their kernels."""
+    calls: list[Any] = []
+    monkeypatch.setattr(NativeWay, "_pythons_calls", lambda *given: calls.append(given))
+    device = Captured()
+    with on(device):
+        compiled = nnc.jit(lambda a: repeated(5, f, a))
+        for _ in range(2):
+            compiled(nnc.asarray(x))
+    assert device.in_machine_code and not calls
 
 
 class OpaqueKernel(Kernel):

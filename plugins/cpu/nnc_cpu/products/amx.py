@@ -10,7 +10,6 @@ Architecture Instruction Set Extensions Programming Reference, chapter 3.
 from __future__ import annotations
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
-from nnc_cpu.llvm.logic import held
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.writing import Signature, function_text, loaded, moved, parameters, product, smaller, store, total
 
@@ -41,7 +40,6 @@ class AmxTileWriter:
         assert kind.dots is not None
         self.kind, self.vectors, self.high = kind, vectors, kind.rows // ROWS
         self.instruction = kind.dots.instruction
-        self.type = held(kind.wide)
         self.function = FunctionWriter(declared)
         self.a, self.a_step, self.words, self.b, self.b_step, self.rest, self.sums, self.fresh = parameters(SIGNATURE)
 

@@ -18,8 +18,8 @@ WORDS = 128
 AMX_WORDS, AMX_ROWS = 256, 256
 """The same of words, and rows of a task, where AMX goes through them: many, so that sums are loaded and stored, and B
 is packed, seldom."""
-WIDEST = 16
-"""Elements of the vectors with most elements."""
+MOST_LANES = 16
+"""Elements of float32 in the widest vectors."""
 ROWS = 192
 """Rows of a task, at most."""
 TABLE = 4096
@@ -84,7 +84,7 @@ class Kind(NamedTuple):
             return AMX_WORDS
         if self.dots is not None:
             return WORDS
-        return WIDE_STEPS if self.lanes == WIDEST and self.taps == 1 else STEPS
+        return WIDE_STEPS if self.lanes == MOST_LANES and self.taps == 1 else STEPS
 
     @property
     def is_amx(self) -> bool:
