@@ -13,6 +13,8 @@ STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
 WIDE_STEPS = 512
 """The same of float32 in the widest vectors, whose processors have larger caches."""
+STRIP_STEPS = 128
+"""The same where several panels are packed together."""
 WORDS = 128
 """The same of words of several steps."""
 AMX_WORDS, AMX_ROWS = 256, 256
@@ -59,6 +61,8 @@ class Kind(NamedTuple):
     """Several steps are one word, in A and B as they are packed; None: each step is by itself."""
     strip: int = 1
     """Panels of a task, at most."""
+    copies_ahead: bool = False
+    """Tiles pack the next block of steps of B: see `copying.py`."""
     taps: int = 1
     """Elements of windows that share the rows of a tile among them: see `taps.py`."""
 
@@ -84,6 +88,8 @@ class Kind(NamedTuple):
             return AMX_WORDS
         if self.dots is not None:
             return WORDS
+        if self.copies_ahead and self.strip > 1:
+            return STRIP_STEPS
         return WIDE_STEPS if self.lanes == MOST_LANES and self.taps == 1 else STEPS
 
     @property
@@ -101,11 +107,16 @@ class Kind(NamedTuple):
     @property
     def packs_in_tiles(self) -> bool:
         """The first tile of rows packs B as it goes through it: copies, while multiply-adders are busy anyhow."""
+        return self.can_pack_in_tiles and not self.copies_ahead
+
+    @property
+    def can_pack_in_tiles(self) -> bool:
+        """What packs B may be tiles."""
         return self.right == "rows" and self.looks_ahead and self.wide == self.dtype
 
     @property
     def looks_ahead(self) -> bool:
-        """Tiles have the next steps of B come into the cache."""
+        """Tiles have the next steps of B come into the cache, or pack them."""
         return not self.windows and self.left != "each" and self.dots is None
 
     @property
@@ -123,3 +134,8 @@ class Kind(NamedTuple):
     def width(self) -> int:
         """Columns of a panel."""
         return self.vectors * self.lanes
+
+    @property
+    def panel_size(self) -> int:
+        """Elements of a block of steps of a panel, as they are packed."""
+        return self.most_words * self.width

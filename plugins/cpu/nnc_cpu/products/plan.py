@@ -24,8 +24,9 @@ NOTED = 2.0
 """Multiply-adds in the time in which the address of what a window sees is noted."""
 LATENCY = 8
 """Sums that are needed to keep multiply-adders busy."""
-SHARES, FEW_TILES = 4, 3
-"""Tasks for each thread, and tiles of rows that a task should have if it packs B."""
+SHARES, STRIP_SHARES, FEW_TILES = 4, 2, 3
+"""Tasks for each thread, those of several panels that are packed together, and tiles of rows that a task should have if
+it packs B."""
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
 FEW_ROWS = 64
@@ -37,6 +38,8 @@ WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
 CACHED, MOST_STRIP = 1 << 19, 4
 """Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
+FOUND, PACKED_CACHED = 1 << 22, 1 << 20
+"""Bytes of B whose pages a processor finds at once, and the same of A where panels are packed together."""
 AMX_VECTORS = 16
 """Vectors of a panel that AMX goes through: many, so that A is copied seldom."""
 
@@ -79,6 +82,7 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     if partial or last != tile.vectors:
         kind = kind._replace(last=last)
     shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch) * len(parts))
+    kind = kind._replace(copies_ahead=kind.can_pack_in_tiles and problem.steps > kind.most_steps)
     kind = kind._replace(strip=_strip(problem, kind, panels, threads))
     planned = [_planned(part, kind, panels, shared) for part in parts]
     return _joined(kind, planned) if problem.parts else planned[0]
@@ -96,14 +100,16 @@ def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> Pr
 
 
 def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int:
-    """The panels of a task: several where each would read anew what a cache cannot hold of A."""
+    """The panels of a task: several where each would read anew what a cache cannot hold of A, or where pieces of the
+    rows of B, which are packed ahead, are longer so."""
     if problem.parts or problem.each or kind.is_amx or problem.steps <= kind.most_steps or problem.windows is not None:
         return 1
-    rows = min(problem.rows, kind.most_rows)
-    if rows * problem.steps * kind.dtype.itemsize < CACHED:
-        return 1
+    rows, size = min(problem.rows, kind.most_rows), problem.steps * kind.dtype.itemsize
     tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
-    return max(1, min(MOST_STRIP, tasks // (SHARES * threads)))
+    if kind.copies_ahead:
+        alone = rows * size < PACKED_CACHED and problem.columns * size < FOUND
+        return 1 if alone else max(1, min(MOST_STRIP, tasks // (STRIP_SHARES * threads)))
+    return 1 if rows * size < CACHED else max(1, min(MOST_STRIP, tasks // (SHARES * threads)))
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
