@@ -10,7 +10,7 @@ import pytest
 
 import nnc_core as nnc
 from nnc_cpu.device import CpuDevice
-from nnc_cpu.left import HALVES, LARGE, LEFT, MANY_HALVES, LeavesHalves
+from nnc_cpu.left import CACHED, FEW_ROWS, FEWEST_ROWS, HALVES, LARGE, LEFT, MANY_HALVES, LeavesHalves
 
 EDGES = [0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 6e-8, 300.0, -65504.0, 127.5, -128.5]
 
@@ -157,6 +157,25 @@ def test_convolutions_of_images(layout: str) -> None:
     wanted = np.einsum("nhwcij,nhwo->ijco", seen, g)
     wanted = wanted if layout == "NHWC" else np.transpose(wanted, (3, 2, 0, 1))
     np.testing.assert_allclose(by_kernel, wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [nnc.float32, nnc.float64], ids=str)
+def test_few_rows_of_a_large_matrix_have_the_bits_of_compiled_code(dtype: Any) -> None:
+    """Libraries are slow at reading the matrix; turned ones, fewer rows and more are theirs."""
+    rng = np.random.default_rng(4)
+    b = nnc.asarray(rng.standard_normal((1100, CACHED // 1100 // dtype.itemsize + 8))).astype(dtype)
+    for rows in (FEWEST_ROWS, FEW_ROWS):
+        a = nnc.asarray(rng.standard_normal((rows, 1100))).astype(dtype)
+        found = (a @ b).numpy()
+        assert np.array_equal(found, nnc.jit(lambda a, b: a @ b)(a, b).numpy())
+        assert np.array_equal(found, nnc.matmul(a.T.copy().T, b).numpy())
+        np.testing.assert_allclose(found, a.numpy() @ b.numpy(), rtol=1e-4, atol=1e-3)
+    matmul = CpuDevice(machine_code=True).eager["matmul"]
+    few, many, large = np.ones((4, 1100)), np.ones((65, 1100)), np.ones((1100, 1100))
+    assert matmul(few, large, False, False) is NotImplemented
+    for arguments in ((few[:3], large, False, False), (many, large, False, False), (few, large, False, True),
+                      (few[:, :600], large[:600, :600], False, False)):
+        assert matmul(*arguments) is not NotImplemented
 
 
 def test_which_kernels_are_asked_for_which_dtypes() -> None:

@@ -23,6 +23,9 @@ LARGE = 1 << 15
 """Elements from which on the command of a graph is worth its launch: threads may share it."""
 MANY_HALVES = 1 << 13
 MANY_MULTIPLIED = 1 << 12
+FEWEST_ROWS, FEW_ROWS, CACHED = 4, 64, 1 << 22
+"""Rows for which libraries take up to twice the time that reading a matrix takes, and bytes of one that no cache of a
+core holds."""
 MANY_PIXELS = 1 << 12
 """Elements of images, or of a kernel."""
 MANY_SOUGHT = 1 << 13
@@ -63,11 +66,21 @@ class LeavesHalves(LeavesLarge):
 
 
 class LeavesProducts(LeavesHalves):
-    """A product, for which NumPy has a library unless elements are halves or integers."""
+    """A product, for which NumPy has a library unless elements are halves or integers, or most of the time is spent on
+    reading the second factor."""
 
     @staticmethod
     def is_slow(dtype: np.dtype[Any]) -> bool:
         return dtype.num in HALVES or dtype.kind in "iu"
+
+    def for_dtypes(self, dtypes: Any) -> Eager:
+        found = super().for_dtypes(dtypes)
+        return found if found is self else self.unless_large
+
+    def unless_large(self, a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
+        if b.nbytes > CACHED and is_read_once(a, b, transpose_a, transpose_b):
+            return NotImplemented
+        return self.kernel(a, b, transpose_a, transpose_b)
 
 
 class LeavesWhole(LeavesLarge):
@@ -82,10 +95,18 @@ def are_many_halves(*arguments: Any) -> bool:
     return any([x.__class__ is np.ndarray and x.size >= MANY_HALVES and x.dtype.num in HALVES for x in arguments])
 
 
-def are_many_multiplied(a: Any, b: Any, *transposes: bool) -> bool:
-    """Tell whether these are matrices of halves or integers, not both of them small."""
-    return any([x.__class__ is np.ndarray and x.size >= MANY_MULTIPLIED and LeavesProducts.is_slow(x.dtype)
-                for x in (a, b)])
+def are_many_multiplied(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> bool:
+    """Tell whether these are matrices of halves or integers, not both of them small, or some rows and a large one."""
+    if any([x.__class__ is np.ndarray and x.size >= MANY_MULTIPLIED and LeavesProducts.is_slow(x.dtype)
+            for x in (a, b)]):
+        return True
+    return b.__class__ is np.ndarray and b.nbytes > CACHED and is_read_once(a, b, transpose_a, transpose_b)
+
+
+def is_read_once(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> bool:
+    """Tell whether there are so few rows that reading a matrix of contiguous rows takes most of the time."""
+    return (a.ndim == b.ndim == 2 and FEWEST_ROWS <= a.shape[1 if transpose_a else 0] <= FEW_ROWS
+            and not transpose_b and b.dtype.kind == "f" and bool(b.flags.c_contiguous))
 
 
 def are_images(*arguments: Any) -> bool:

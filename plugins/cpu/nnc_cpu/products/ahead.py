@@ -18,8 +18,8 @@ from nnc_cpu.products.writing import Signature, difference, moved, prefetch, pro
 
 AHEAD: Signature = (("ahead", "ptr"), ("ahead_step", "i64"), ("ahead_shift", "i64"), ("panel", "ptr"))
 """At one of 1 << `ahead_shift` steps a tile sends for a line behind `ahead`, as many side by side as `line_bits` says,
-then those `ahead_step` elements of B further on; or it copies a line, and `ahead` is the note of `copying.py`.  `panel`:
-where one that packs puts what it reads of B."""
+then those `ahead_step` elements of B further on; or it copies so many lines, and `ahead` is the note of `copying.py`.
+`panel`: where one that packs puts what it reads of B."""
 
 
 def line_bits(kind: Kind) -> int:
@@ -42,7 +42,7 @@ class AheadTileWriter(TileWriter):
         with f.where(f.let(f"icmp eq i64 {f.let(f'shl {line}, {shift.name}', 'i64').name}, {k.name}", "i1")):
             if self.kind.copies_ahead:
                 note = NoteWriter(self.kind, f, ahead)
-                with f.where(note.is_left()):
+                with f.loop(integer(0), step), f.where(note.is_left()):
                     note.copy_line()
             else:
                 self.send_for(line, ahead, step)

@@ -1,9 +1,9 @@
 """B packed ahead: between their steps tiles copy what the next block of steps reads of it, line by line.
 
-The rows of B lie pages apart, and a panel is a short piece of each: prefetchers of processors do not foresee them, and a
-tile that waited for each line would take six times its time.  So a line is sent for some lines before it is copied, a load
-and a store among two dozen multiply-adds; and all panels of a task are copied together, row by row, in longer pieces.
-There are two rooms: tiles read one while they fill the other.
+The rows of B lie pages apart, and a panel is a short piece of each: prefetchers of processors do not foresee them, and
+a tile that waited for each line would take six times its time.  So a line is sent for some lines before it is copied,
+a load and a store among two dozen multiply-adds; and all panels of a task are copied together, row by row, in longer
+pieces.  There are two rooms: tiles read one while they fill the other.
 """
 
 from __future__ import annotations

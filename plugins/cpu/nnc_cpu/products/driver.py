@@ -384,7 +384,7 @@ class ProductWriter:
         """What the tile at a row is told of what comes next."""
         if self.copying is None:
             return [*self.ahead.of_tile(row, sums), self.panel]
-        return [self.copying.note.note, integer(0), self.numbers["ahead_shift"], self.panel]
+        return [self.copying.note.note, self.numbers["ahead_lines"], self.numbers["ahead_shift"], self.panel]
 
     def finish(self, row: Register, rows: Register, sums: Register) -> None:
         operands = ", ".join(map(str, [sums, rows, self.columns, *self.ended(row, sums)[1:]]))

@@ -13,8 +13,8 @@ STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
 WIDE_STEPS = 512
 """The same of float32 in the widest vectors, whose processors have larger caches."""
-STRIP_STEPS = 128
-"""The same where several panels are packed together."""
+STRIP_STEPS, LONG_STRIP_STEPS, LONG_STRIP = 128, 64, 8
+"""The same where several panels are packed together, and where they are more than some."""
 WORDS = 128
 """The same of words of several steps."""
 AMX_WORDS, AMX_ROWS = 256, 256
@@ -89,7 +89,7 @@ class Kind(NamedTuple):
         if self.dots is not None:
             return WORDS
         if self.copies_ahead and self.strip > 1:
-            return STRIP_STEPS
+            return LONG_STRIP_STEPS if self.strip > LONG_STRIP else STRIP_STEPS
         return WIDE_STEPS if self.lanes == MOST_LANES and self.taps == 1 else STEPS
 
     @property

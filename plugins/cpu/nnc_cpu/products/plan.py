@@ -29,17 +29,22 @@ SHARES, STRIP_SHARES, FEW_TILES = 4, 2, 3
 it packs B."""
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
-FEW_ROWS = 64
-SMALL = 1 << 19
-"""Rows that are too few, and bytes of B that are too few, for packing to pay."""
+FEW_ROWS, SOME_ROWS = 64, 16
+SMALL, MIDDLING = 1 << 19, 1 << 22
+"""Rows that are few, and those from which on packing pays all the same; bytes of B that are too few for packing to pay,
+and too few where there are less than some rows."""
 MUCH = 1 << 22
 """Bytes of operands and results beside which B is packed all the same."""
 WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
 CACHED, MOST_STRIP = 1 << 19, 4
 """Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
+WIDE_STRIP = 16
+"""The latter where rows are few, and what takes time is B."""
 FOUND, PACKED_CACHED = 1 << 22, 1 << 20
 """Bytes of B whose pages a processor finds at once, and the same of A where panels are packed together."""
+LONG_TILES = (8, 16)
+"""Vectors of tiles of few rows."""
 AMX_VECTORS = 16
 """Vectors of a panel that AMX goes through: many, so that A is copied seldom."""
 
@@ -91,8 +96,10 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
 def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> ProductPlan:
     """The plan of a product that is one by itself."""
     blocks, block_rows = _blocks(problem.rows, kind, shared)
+    tiles = _parts(block_rows, kind.rows)
     numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows,
-                                         "ahead_shift": _ahead_shift(kind, _parts(block_rows, kind.rows))}
+                                         "ahead_shift": _ahead_shift(kind, tiles),
+                                         "ahead_lines": _parts(kind.vectors, tiles)}
     blocks_of_steps = _parts(problem.segments, numbers["group"]) * _parts(problem.length, numbers["part"])
     numbers |= stream_numbers(problem, kind, panels, block_rows, blocks_of_steps)
     tasks = prod(problem.batch) * blocks * _parts(panels, kind.strip)
@@ -107,8 +114,10 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
     rows, size = min(problem.rows, kind.most_rows), problem.steps * kind.dtype.itemsize
     tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
     if kind.copies_ahead:
-        alone = rows * size < PACKED_CACHED and problem.columns * size < FOUND
-        return 1 if alone else max(1, min(MOST_STRIP, tasks // (STRIP_SHARES * threads)))
+        if rows * size <= PACKED_CACHED and problem.columns * size <= FOUND and problem.rows > FEW_ROWS:
+            return 1
+        most = MOST_STRIP if problem.rows > FEW_ROWS else WIDE_STRIP
+        return max(1, min(most, tasks // (STRIP_SHARES * threads)))
     return 1 if rows * size < CACHED else max(1, min(MOST_STRIP, tasks // (SHARES * threads)))
 
 
@@ -144,7 +153,8 @@ def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 
     """The tile that takes the fewest multiply-adds for a step, counted with those of rows and lanes that are not
     there, and with loads; `wide`: there are 32 registers; `vectors`: of a panel, if B is packed, else no more than
     there are."""
-    tiles, there = [tile for tile in _tiles(rows, wide) if vectors in (0, tile.vectors)], _parts(columns, lanes)
+    there = _parts(columns, lanes)
+    tiles = [tile for tile in (*_tiles(rows, wide), *_long_tiles(rows, there, wide)) if vectors in (0, tile.vectors)]
     best = min(tiles, key=lambda tile: _cost(tile, rows, there))
     return best if vectors else best._replace(vectors=max(1, min(best.vectors, there)))
 
@@ -168,6 +178,13 @@ def _tiles(rows: int, wide: bool) -> Iterator[Tile]:
             yield from (Tile(most, vectors), Tile(most - 1, vectors))
         else:
             yield Tile(_parts(rows, _parts(rows, most)), vectors)
+
+
+def _long_tiles(rows: int, vectors: int, wide: bool) -> Iterator[Tile]:
+    """Tiles that read long pieces of the rows of B, whose columns are some panels: most of the time of few rows."""
+    for length in LONG_TILES:
+        if rows * length <= (24 if wide else 12) and vectors % length == 0:
+            yield Tile(rows, length)
 
 
 def _cost(tile: Tile, rows: int, vectors: int) -> float:
@@ -197,7 +214,9 @@ def _right(problem: MatrixProduct) -> Right:
     if problem.wide != problem.dtype:
         return "rows"  # they are converted when they are packed
     size = problem.steps * problem.columns * problem.dtype.itemsize
-    return "panels" if problem.rows <= FEW_ROWS or (size <= SMALL and _passing(problem) <= MUCH) else "rows"
+    if problem.rows <= FEW_ROWS:
+        return "panels" if size <= (SMALL if problem.rows >= SOME_ROWS else MIDDLING) else "rows"
+    return "panels" if size <= SMALL and _passing(problem) <= MUCH else "rows"
 
 
 def _passing(problem: MatrixProduct) -> int:
