@@ -23,8 +23,8 @@ LARGE = 1 << 15
 """Elements from which on the command of a graph is worth its launch: threads may share it."""
 MANY_HALVES = 1 << 13
 MANY_MULTIPLIED = 1 << 12
-FEWEST_ROWS, FEW_ROWS, CACHED = 4, 64, 1 << 22
-"""Rows for which libraries take up to twice the time that reading a matrix takes, and bytes of one that no cache of a
+FEWEST_ROWS, FEW_ROWS, CACHED = 2, 64, 1 << 22
+"""Rows for which libraries take up to four times the time that reading a matrix takes, and bytes of one that no cache of a
 core holds."""
 MANY_PIXELS = 1 << 12
 """Elements of images, or of a kernel."""
@@ -78,7 +78,7 @@ class LeavesProducts(LeavesHalves):
         return found if found is self else self.unless_large
 
     def unless_large(self, a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> Any:
-        if b.nbytes > CACHED and is_read_once(a, b, transpose_a, transpose_b):
+        if b.nbytes >= CACHED and is_read_once(a, b, transpose_a, transpose_b):
             return NotImplemented
         return self.kernel(a, b, transpose_a, transpose_b)
 
@@ -100,7 +100,7 @@ def are_many_multiplied(a: Any, b: Any, transpose_a: bool, transpose_b: bool) ->
     if any([x.__class__ is np.ndarray and x.size >= MANY_MULTIPLIED and LeavesProducts.is_slow(x.dtype)
             for x in (a, b)]):
         return True
-    return b.__class__ is np.ndarray and b.nbytes > CACHED and is_read_once(a, b, transpose_a, transpose_b)
+    return b.__class__ is np.ndarray and b.nbytes >= CACHED and is_read_once(a, b, transpose_a, transpose_b)
 
 
 def is_read_once(a: Any, b: Any, transpose_a: bool, transpose_b: bool) -> bool:

@@ -23,6 +23,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pack B whatever its size, in strips as long as may be."""
     for name in ("FOUND", "FEW_ROWS", "SMALL"):
         monkeypatch.setattr(plan, name, 0)
+    monkeypatch.setattr(plan, "IN_PLACE", ())
     monkeypatch.setattr(plan, "STRIP_SHARES", 1)
 
 

@@ -183,8 +183,8 @@ def test_tiles_end_what_the_one_before_has_summed(host: str, turned: bool) -> No
 
 
 def test_tiles_end_each_other_where_the_first_packs(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FEW_ROWS", "SMALL"):
-        monkeypatch.setattr(plan, name, 0)
+    monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "IN_PLACE", ())
     width = SMALL_TILE.vectors * compiler("here").vector // 4
     for shape in ((8, 2 * width), (3, width), (7, width + 3)):
         check(adagrad(shape, 24, False))

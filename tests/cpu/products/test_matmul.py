@@ -105,9 +105,26 @@ def test_b_is_read_where_it_lies() -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("rows", [1, 2, 3, 7])
+def test_long_pieces_of_rows(host: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A large matrix is read along its rows, some steps of many panels at a time; tiles of few rows are long."""
+    monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "STRIP_SHARES", 1)
+    lanes = compiler(host).vector // 4
+    with config.using(threads=1):
+        for columns in (16 * lanes, 8 * 3 * lanes, 5 * 4 * lanes + 3, 16 * 17 * lanes):
+            for steps in (plan.SHORT_STEPS, 100):
+                problem = backend.problem_of(matrices(rows, columns, steps, float32))
+                kind = compiler(host).plan(problem).kind
+                assert kind.right == "panels" and kind.strip == min(plan.WIDE_STRIP, -(-columns // kind.width))
+                check(matrices(rows, columns, steps, float32), host)
+            check(packed((3, rows, 70), (3, 70, columns), float64), host)
+
+
+@pytest.mark.parametrize("host", HOSTS)
 def test_the_first_tile_packs_b(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("FEW_ROWS", "SMALL"):
-        monkeypatch.setattr(plan, name, 0)
+    monkeypatch.setattr(plan, "SMALL", 0)
+    monkeypatch.setattr(plan, "IN_PLACE", ())
     width = 2 * compiler(host).vector // 4
     for size in ((203, 2 * width + 5, 530), (3, width, 257), (4, width + 1, 3), (7, 3, 40), (100, 4 * width, 1024)):
         command = matrices(*size, float32)

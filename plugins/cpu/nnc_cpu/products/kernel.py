@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import prod
 
 from nnc_core.operator.products.problem import MatrixProduct
 from nnc_cpu.kinds import CodeByKind, FunctionCode, FunctionKernel
@@ -19,8 +20,8 @@ from nnc_cpu.threads.tasks import WORTH
 __all__ = ["ProductCompiler", "compiler", "host"]
 
 _NAME = "product"
-MULTIPLY_ADD = 0.02e-9
-"""Seconds of one multiplication and addition."""
+MULTIPLY_ADD, BYTE = 0.02e-9, 0.05e-9
+"""Seconds of one multiplication and addition, and of reading a byte of B from memory."""
 
 
 class ProductCompiler:
@@ -39,11 +40,11 @@ class ProductCompiler:
     def kernel(self, problem: MatrixProduct, tile: Tile | None = None, exact: bool = True) -> FunctionKernel:
         """The kernel of a problem; `tile`: one to be used; exact: every bit is to be that of sums in order."""
         plan = self.plan(problem, tile, exact)
-        return FunctionKernel(self.codes[plan.kind], plan.numbers, plan.tasks, problem.work * MULTIPLY_ADD)
+        return FunctionKernel(self.codes[plan.kind], plan.numbers, plan.tasks, seconds_of(problem))
 
     def plan(self, problem: MatrixProduct, tile: Tile | None = None, exact: bool = True) -> ProductPlan:
         """The plan of a problem for this host and the threads that there are now."""
-        threads = max(1, min(wanted_threads(), int(problem.work * MULTIPLY_ADD / WORTH)))
+        threads = max(1, min(wanted_threads(), int(seconds_of(problem) / WORTH)))
         return plan_of(problem, self.vector, tile, threads, dots_of(problem, self.target, exact))
 
     def _made(self, kind: Kind) -> FunctionCode:
@@ -55,6 +56,12 @@ class ProductCompiler:
         declared: dict[str, None] = {}
         text = render(_NAME, kind, self.target.halves, declared)
         return "\n".join([*declared, *definitions(declared), text])
+
+
+def seconds_of(problem: MatrixProduct) -> float:
+    """About what one thread takes: to multiply, or to read B where there are few rows."""
+    size = 0 if problem.parts else prod(problem.batch) * problem.steps * problem.columns * problem.dtype.itemsize
+    return max(problem.work * MULTIPLY_ADD, size * BYTE)
 
 
 @cache

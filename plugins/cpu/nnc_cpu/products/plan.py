@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from math import lcm, prod
+from sys import maxsize
 from typing import NamedTuple
 
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, PoolAxis, Strided, WindowAxis
@@ -29,18 +30,22 @@ SHARES, STRIP_SHARES, FEW_TILES = 4, 2, 3
 it packs B."""
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
-FEW_ROWS, SOME_ROWS = 64, 16
-SMALL, MIDDLING = 1 << 19, 1 << 22
-"""Rows that are few, and those from which on packing pays all the same; bytes of B that are too few for packing to pay,
-and too few where there are less than some rows."""
+FEW_ROWS = 64
+"""Rows for which panels of weights are made as they suit them."""
+ALONG_ROWS = 8
+"""Rows below which B is always read where it lies."""
+IN_PLACE = ((ALONG_ROWS, maxsize), (16, 1 << 22), (65, 1 << 19))
+"""Rows below which B is read where it lies, if it has no more bytes: for others packing pays."""
+SMALL = 1 << 19
+"""The same bytes for more rows than these."""
 MUCH = 1 << 22
 """Bytes of operands and results beside which B is packed all the same."""
 WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
 CACHED, MOST_STRIP = 1 << 19, 4
 """Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
-WIDE_STRIP = 16
-"""The latter where rows are few, and what takes time is B."""
+WIDE_STRIP, SHORT_STEPS = 16, 32
+"""The latter where rows are few, and what takes time is B; steps of a block where it is read in place."""
 FOUND, PACKED_CACHED = 1 << 22, 1 << 20
 """Bytes of B whose pages a processor finds at once, and the same of A where panels are packed together."""
 LONG_TILES = (8, 16)
@@ -108,17 +113,31 @@ def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> Pr
 
 def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int:
     """The panels of a task: several where each would read anew what a cache cannot hold of A, or where pieces of the
-    rows of B, which are packed ahead, are longer so."""
-    if problem.parts or problem.each or kind.is_amx or problem.steps <= kind.most_steps or problem.windows is not None:
+    rows of B are longer so."""
+    if problem.parts or problem.each or kind.is_amx or problem.windows is not None:
         return 1
     rows, size = min(problem.rows, kind.most_rows), problem.steps * kind.dtype.itemsize
     tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
-    if kind.copies_ahead:
-        if rows * size <= PACKED_CACHED and problem.columns * size <= FOUND and problem.rows > FEW_ROWS:
-            return 1
-        most = MOST_STRIP if problem.rows > FEW_ROWS else WIDE_STRIP
-        return max(1, min(most, tasks // (STRIP_SHARES * threads)))
-    return 1 if rows * size < CACHED else max(1, min(MOST_STRIP, tasks // (SHARES * threads)))
+    most, shares = MOST_STRIP, SHARES
+    if _reads_along_rows(problem, kind):
+        most, shares = WIDE_STRIP, STRIP_SHARES
+    elif problem.steps <= kind.most_steps:
+        return 1
+    elif not kind.copies_ahead:
+        most = MOST_STRIP if rows * size >= CACHED else 1
+    elif problem.rows <= FEW_ROWS:
+        most, shares = WIDE_STRIP, STRIP_SHARES
+    elif rows * size > PACKED_CACHED or problem.columns * size > FOUND:
+        shares = STRIP_SHARES
+    else:
+        most = 1
+    return max(1, min(most, tasks // (shares * threads if threads > 1 else 1)))
+
+
+def _reads_along_rows(problem: MatrixProduct, kind: Kind) -> bool:
+    """Tell whether a large B is read where it lies, which takes most of the time: in long pieces of some rows."""
+    in_place = kind.right == "panels" and not problem.panel and problem.windows is None and kind.wide == kind.dtype
+    return in_place and problem.rows < ALONG_ROWS and problem.steps * problem.columns * kind.dtype.itemsize > SMALL
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
@@ -214,8 +233,9 @@ def _right(problem: MatrixProduct) -> Right:
     if problem.wide != problem.dtype:
         return "rows"  # they are converted when they are packed
     size = problem.steps * problem.columns * problem.dtype.itemsize
-    if problem.rows <= FEW_ROWS:
-        return "panels" if size <= (SMALL if problem.rows >= SOME_ROWS else MIDDLING) else "rows"
+    for rows, most in IN_PLACE:
+        if problem.rows < rows:
+            return "panels" if size <= most else "rows"
     return "panels" if size <= SMALL and _passing(problem) <= MUCH else "rows"
 
 
@@ -275,6 +295,8 @@ def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     if problem.segments > 1 and words <= kind.most_words // 2:
         rows = _parts(_blocks(problem.rows, kind)[1], kind.rows) * kind.rows  # the last tile notes rows past the end
         return _even(problem.segments, min(kind.most_words // max(words, 1), TABLE // rows)), problem.length
+    if kind.strip > 1 and _reads_along_rows(problem, kind):
+        return 1, min(problem.length, SHORT_STEPS)
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows and kind.wide == kind.dtype
     return 1, _even(problem.length, TABLE if alone else most, WHOLE)
 
