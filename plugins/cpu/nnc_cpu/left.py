@@ -24,8 +24,8 @@ LARGE = 1 << 15
 MANY_HALVES = 1 << 13
 MANY_MULTIPLIED = 1 << 12
 FEWEST_ROWS, FEW_ROWS, CACHED = 2, 64, 1 << 22
-"""Rows for which libraries take up to four times the time that reading a matrix takes, and bytes of one that no cache of a
-core holds."""
+"""Rows for which libraries take up to four times the time that reading a matrix takes, and bytes of one that no cache
+of a core holds."""
 MANY_PIXELS = 1 << 12
 """Elements of images, or of a kernel."""
 MANY_SOUGHT = 1 << 13

@@ -183,8 +183,7 @@ def test_tiles_end_what_the_one_before_has_summed(host: str, turned: bool) -> No
 
 
 def test_tiles_end_each_other_where_the_first_packs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "SMALL", 0)
-    monkeypatch.setattr(plan, "IN_PLACE", ())
+    monkeypatch.setattr(plan, "_right", lambda problem: "rows")
     width = SMALL_TILE.vectors * compiler("here").vector // 4
     for shape in ((8, 2 * width), (3, width), (7, width + 3)):
         check(adagrad(shape, 24, False))
@@ -214,7 +213,7 @@ def test_strips_of_panels_are_ended(host: str, turned: bool, monkeypatch: pytest
     biased = p.command(p.step("relu", p.step("add", p.product, p.given(5 * width - 3))))
     with config.using(threads=1):
         for command in (biased, adagrad((8, 5 * width - 3), 530, turned)):
-            assert compiler(host).plan(backend.problem_of(command), SMALL_TILE).kind.strip > 1
+            assert compiler(host).plan(backend.problem_of(command), SMALL_TILE).kind.strips
             check(command, host)
 
 

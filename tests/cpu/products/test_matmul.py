@@ -15,6 +15,8 @@ from nnc_core.base.layout import Layout
 from nnc_core.operator.loops import broadcast_layout
 from nnc_cpu.addresses import arguments_of
 from nnc_cpu.products import backend, plan
+from nnc_cpu.products.kind import MOST_STRIP
+from nnc_cpu.products.numbers import names_of
 from nnc_cpu.products.plan import Tile, plan_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values
 
@@ -94,7 +96,7 @@ def test_strips_of_panels(host: str, ta: bool, tb: bool, monkeypatch: pytest.Mon
     command = packed((2, 530, 23) if ta else (2, 23, 530), (5 * width + 3, 530) if tb else (530, 5 * width + 3),
                      float32, ta, tb)
     with config.using(threads=1):
-        assert compiler(host).plan(backend.problem_of(command), SMALL_TILE).kind.strip == plan.MOST_STRIP
+        assert compiler(host).plan(backend.problem_of(command), SMALL_TILE).kind.strips
         check(command, host, SMALL_TILE)
 
 
@@ -108,23 +110,21 @@ def test_b_is_read_where_it_lies() -> None:
 @pytest.mark.parametrize("rows", [1, 2, 3, 7])
 def test_long_pieces_of_rows(host: str, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large matrix is read along its rows, some steps of many panels at a time; tiles of few rows are long."""
-    monkeypatch.setattr(plan, "SMALL", 0)
-    monkeypatch.setattr(plan, "STRIP_SHARES", 1)
+    monkeypatch.setattr(plan, "LARGE", 0)
     lanes = compiler(host).vector // 4
     with config.using(threads=1):
         for columns in (16 * lanes, 8 * 3 * lanes, 5 * 4 * lanes + 3, 16 * 17 * lanes):
-            for steps in (plan.SHORT_STEPS, 100):
-                problem = backend.problem_of(matrices(rows, columns, steps, float32))
-                kind = compiler(host).plan(problem).kind
-                assert kind.right == "panels" and kind.strip == min(plan.WIDE_STRIP, -(-columns // kind.width))
+            for steps in (32, 100):
+                made = compiler(host).plan(backend.problem_of(matrices(rows, columns, steps, float32)))
+                strip = made.numbers[names_of(made.kind).index("strip")]
+                assert made.kind.right == "panels" and strip == min(MOST_STRIP, -(-columns // made.kind.width))
                 check(matrices(rows, columns, steps, float32), host)
             check(packed((3, rows, 70), (3, 70, columns), float64), host)
 
 
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_first_tile_packs_b(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "SMALL", 0)
-    monkeypatch.setattr(plan, "IN_PLACE", ())
+    monkeypatch.setattr(plan, "_right", lambda problem: "rows")
     width = 2 * compiler(host).vector // 4
     for size in ((203, 2 * width + 5, 530), (3, width, 257), (4, width + 1, 3), (7, 3, 40), (100, 4 * width, 1024)):
         command = matrices(*size, float32)
@@ -209,9 +209,10 @@ def test_results_do_not_depend_on_how_many_share_the_work() -> None:
 
 
 def test_sizes_are_not_in_the_code() -> None:
-    kernels = [compiler("here").kernel(backend.problem_of(matrices(*size, float32)), SMALL_TILE)
-               for size in ((300, 64, 300), (500, 640, 128), (301, 32, 77))]
-    assert len({id(kernel.code) for kernel in kernels}) == 1
+    small, large = ((300, 64, 300), (500, 192, 128), (301, 32, 77)), ((500, 640, 128), (700, 320, 900), (9, 1024, 300))
+    for sizes in (small, large):
+        kernels = [compiler("here").kernel(backend.problem_of(matrices(*size, float32)), SMALL_TILE) for size in sizes]
+        assert len({id(kernel.code) for kernel in kernels}) == 1
 
 
 def test_what_is_refused() -> None:

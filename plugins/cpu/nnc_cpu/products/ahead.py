@@ -1,4 +1,4 @@
-"""Tiles that look ahead: they send for B of the block of steps that comes next, line by line, or copy it.
+"""Tiles that look ahead: they send for B of the block of steps that comes next, line by line.
 
 It lies where no prefetcher of a processor foresees it: the steps of a panel may be pages apart.  Lines that lie side by
 side are sent for one after the other, and each once: asking for other pages at each step, or again for what is on its
@@ -11,15 +11,13 @@ from collections.abc import Mapping
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import stored
-from nnc_cpu.products.copying import NoteWriter
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.tile import SIGNATURE, TileWriter
 from nnc_cpu.products.writing import Signature, difference, moved, prefetch, product, store, total
 
 AHEAD: Signature = (("ahead", "ptr"), ("ahead_step", "i64"), ("ahead_shift", "i64"), ("panel", "ptr"))
 """At one of 1 << `ahead_shift` steps a tile sends for a line behind `ahead`, as many side by side as `line_bits` says,
-then those `ahead_step` elements of B further on; or it copies so many lines, and `ahead` is the note of `copying.py`.
-`panel`: where one that packs puts what it reads of B."""
+then those `ahead_step` elements of B further on; `panel`: where one that packs puts what it reads of B."""
 
 
 def line_bits(kind: Kind) -> int:
@@ -38,21 +36,12 @@ class AheadTileWriter(TileWriter):
     def begin_step(self, k: Register) -> None:
         f = self.function
         ahead, step, shift, *_ = self.others
+        bits = line_bits(self.kind)
         line = f.let(f"lshr {k}, {shift.name}", "i64")
         with f.where(f.let(f"icmp eq i64 {f.let(f'shl {line}, {shift.name}', 'i64').name}, {k.name}", "i1")):
-            if self.kind.copies_ahead:
-                note = NoteWriter(self.kind, f, ahead)
-                with f.loop(integer(0), step), f.where(note.is_left()):
-                    note.copy_line()
-            else:
-                self.send_for(line, ahead, step)
-
-    def send_for(self, line: Register, ahead: Register, step: Register) -> None:
-        """Send for the line of this number."""
-        f, bits = self.function, line_bits(self.kind)
-        by = product(f, f.let(f"lshr {line}, {bits}", "i64"), step)
-        beside = product(f, f.let(f"and {line}, {(1 << bits) - 1}", "i64"), integer(self.kind.lanes))
-        prefetch(f, moved(f, ahead, stored(self.kind.dtype), total(f, by, beside)))
+            by = product(f, f.let(f"lshr {line}, {bits}", "i64"), step)
+            beside = product(f, f.let(f"and {line}, {(1 << bits) - 1}", "i64"), integer(self.kind.lanes))
+            prefetch(f, moved(f, ahead, stored(self.kind.dtype), total(f, by, beside)))
 
 
 class PackingTileWriter(AheadTileWriter):
@@ -85,12 +74,12 @@ class AheadWriter:
         after the `last` of its `panels` those behind it, of the first; where it `ends` the sum, the next strip."""
         f = self.function
         further = self.at(b, product(f, length, self.numbers["b_step"]))
-        if self.kind.strip > 1:
+        if self.kind.strips:
             before = product(f, difference(f, panels, integer(1)), self.numbers["b_panel"])
             further = self.at(further, difference(f, integer(0), before))
         beside = self.at(panel, self.numbers["b_panel"])
         self.following = f.let(f"select {ends}, {beside}, {further}", "ptr")
-        if self.kind.strip > 1:
+        if self.kind.strips:
             self.following = f.let(f"select {last}, {self.following}, {self.at(b, self.numbers['b_panel'])}", "ptr")
 
     def of_tile(self, row: Register, nowhere: Register) -> list[Register]:

@@ -15,8 +15,7 @@ from nnc_cpu.llvm.logic import held, stored
 from nnc_cpu.products.ahead import AheadWriter
 from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.converted import room_size, wanted
-from nnc_cpu.products.copying import CopyingWriter, Source
-from nnc_cpu.products.kind import AXES, TABLE, Kind
+from nnc_cpu.products.kind import AXES, MOST_STRIP, TABLE, Kind
 from nnc_cpu.products.late import MOST_PAUSE
 from nnc_cpu.products.numbers import names_of, operand_names
 from nnc_cpu.products.parts import SIGNATURE
@@ -45,20 +44,19 @@ class ProductWriter:
             place = moved(f, Register("%numbers", "ptr"), "i64", integer(n))
             self.numbers[number] = f.let(f"load i64, {place}", "i64")
         self.take_arguments()
-        self.all_sums = self.reserve(kind.strip * (kind.most_rows + kind.rows) * kind.width)
+        self.all_sums = self.reserve((MOST_STRIP if kind.strips else 1) * (kind.most_rows + kind.rows) * kind.width)
         self.table = f.variable("ptr", 1, TABLE + ROW_LANES)
         noted = (kind, f, stored(kind.dtype), self.numbers, self.table)
         windows = WindowTableWriter if kind.ending.pool is None else PooledTableWriter
         self.windows = windows(*noted) if kind.windows else None
         self.tables = self.windows or TableWriter(*noted)
-        self.copying = CopyingWriter(kind, f, self.numbers, self.rooms) if kind.copies_ahead else None
         self.ahead = AheadWriter(kind, f, self.numbers)
         self.stream = StreamWriter(kind, f, stored(kind.dtype), self.numbers) if kind.streams else None
         if kind.wide != kind.dtype:
             self.room = self.reserve(room_size(kind))
         self.panel = Register("null", "ptr")
-        if kind.right != "panels" and not kind.copies_ahead:
-            self.panel = self.reserve(kind.panel_size)
+        if kind.right != "panels":
+            self.panel = self.reserve(kind.most_words * kind.width)
         if kind.is_moved:
             self.excess = f.variable(self.type, kind.lanes, kind.vectors)
         self.begin_tasks()
@@ -97,11 +95,16 @@ class ProductWriter:
     # ---- a task
     def task(self, task: Register) -> None:
         f, numbers = self.function, self.numbers
-        self.first_panel, self.panels, rest = self.strip_of(task)
+        length = numbers["strip"] if self.kind.strips else integer(1)
+        before_next = total(f, numbers["panels"], difference(f, length, integer(1)))
+        strip, rest = split(f, task, f.let(f"udiv {before_next}, {length.name}", "i64"))
         self.begin_task(rest)
-        block, self.batch = self.block_of(rest)
+        block, batch = split(self.function, rest, self.numbers["blocks"])
+        self.batch = places_in(self.function, batch, [self.numbers[f"batch{axis}"] for axis in range(1, AXES)])
         self.first_row = product(f, block, numbers["block_rows"])
         self.rows = smaller(f, numbers["block_rows"], difference(f, numbers["rows"], self.first_row))
+        self.first_panel = product(f, strip, length)
+        self.panels = smaller(f, length, difference(f, numbers["panels"], self.first_panel))
         tiles = f.let(f"udiv {total(f, self.rows, integer(self.kind.rows - 1))}, {self.kind.rows}", "i64")
         self.whole_rows = product(f, tiles, integer(self.kind.rows))
         a = self.of_batch("a")
@@ -110,35 +113,10 @@ class ProductWriter:
         if self.kind.left == "each":
             a = self.at(a, "a", product(f, self.first_panel, integer(self.kind.width)))
         self.tables.begin(a, self.first_row, self.whole_rows, self.batch[-1])
-        if self.copying is not None:
-            self.note_next(total(f, task, integer(1)))
-        if self.kind.strip == 1:
+        if not self.kind.strips:
             self.begin_panel(integer(0))
         with self.parts("segments", "group") as (segment, segments), self.parts("length", "part") as (step, length):
             self.block(segment, segments, step, length)
-
-    def strip_of(self, task: Register) -> tuple[Register, Register, Register]:
-        """The first panel of a task, their number, and that of its block of rows in all batches."""
-        f, strips, most = self.function, self.numbers["panels"], integer(self.kind.strip)
-        if self.kind.strip > 1:
-            strips = f.let(f"udiv {total(f, strips, integer(self.kind.strip - 1))}, {self.kind.strip}", "i64")
-        strip, rest = split(f, task, strips)
-        first = product(f, strip, most)
-        return first, smaller(f, most, difference(f, self.numbers["panels"], first)), rest
-
-    def block_of(self, rest: Register) -> tuple[Register, list[Register]]:
-        """The block of rows with this number in all batches, and its place in these."""
-        block, batch = split(self.function, rest, self.numbers["blocks"])
-        return block, places_in(self.function, batch, [self.numbers[f"batch{axis}"] for axis in range(1, AXES)])
-
-    def note_next(self, task: Register) -> None:
-        """Note what the task behind this one reads first of B, if it is to be done here."""
-        f = self.function
-        self.follows = f.let(f"icmp slt {task}, %end", "i1")
-        panel, panels, rest = self.strip_of(task)
-        b = self.of_batch("b", self.block_of(rest)[1])
-        first = self.at(b, "b", product(f, panel, self.numbers["b_panel"]))
-        self.following = Source(first, smaller(f, self.numbers["part"], self.numbers["length"]), panel, panels)
 
     def begin_panel(self, number: Register) -> None:
         """Go on to a panel of the strip."""
@@ -152,10 +130,10 @@ class ProductWriter:
         rows = integer((self.kind.most_rows + self.kind.rows) * self.kind.width)
         self.sums = moved(f, self.all_sums, self.type, product(f, number, rows))
 
-    def of_batch(self, name: str, batch: Sequence[Register] | None = None) -> Register:
-        """The address at which a matrix of the batch begins: of the task's, or of that in another place."""
+    def of_batch(self, name: str) -> Register:
+        """The address at which a matrix of the batch begins."""
         pointer = self.arguments[name]
-        for axis, place in enumerate(self.batch if batch is None else batch):
+        for axis, place in enumerate(self.batch):
             pointer = self.at(pointer, name, product(self.function, place, self.numbers[f"{name}_batch{axis}"]))
         return pointer
 
@@ -188,46 +166,27 @@ class ProductWriter:
 
     # ---- a block of steps
     def block(self, segment: Register, segments: Register, step: Register, length: Register) -> None:
-        f, shift = self.function, self.tabled(segment, segments, step, length)
-        if self.copying is not None:
-            self.packed = self.begin_copying(step, length)
-        if self.kind.strip == 1:
-            self.block_of_panel(segment, segments, step, length, shift, integer(0))
-        else:
-            with f.loop(integer(0), self.panels) as number:
-                self.begin_panel(number)
-                self.block_of_panel(segment, segments, step, length, shift, number)
-        if self.copying is not None:
-            self.copying.end()
-
-    def begin_copying(self, step: Register, length: Register) -> Register:
-        """Have the block packed, and note what tiles are to pack: the next block, or the next task's first."""
-        f, numbers = self.function, self.numbers
-        assert self.copying is not None
-        b = self.at(self.of_batch("b"), "b", product(f, self.first_panel, numbers["b_panel"]))
-        end, ends = total(f, step, length), self.is_end(step, length, "length")
-        place, further = (self.at(b, "b", product(f, x, numbers["b_step"])) for x in (step, end))
-        steps = smaller(f, numbers["part"], difference(f, numbers["length"], end))
-        within = Source(further, steps, self.first_panel, self.panels)
-        following = [f.let(f"select {ends}, {x}, {y}", x.type) for x, y in zip(self.following, within, strict=True)]
-        follows = f.let(f"select {ends}, {self.follows}, i1 true", "i1")
-        return self.copying.begin(within._replace(first=place, steps=length), Source(*following), follows)
+        shift = self.tabled(segment, segments, step, length)
+        if not self.kind.strips:
+            self.block_of_panel(segment, segments, step, length, shift, Register("true", "i1"))
+            return
+        f = self.function
+        with f.loop(integer(0), self.panels) as number:
+            self.begin_panel(number)
+            last = f.let(f"icmp eq {total(f, number, integer(1))}, {self.panels.name}", "i1")
+            self.block_of_panel(segment, segments, step, length, shift, last)
 
     def block_of_panel(self, segment: Register, segments: Register, step: Register, length: Register,
-                       shift: Register, number: Register) -> None:
-        """The block's steps of the panel with this number in the strip."""
+                       shift: Register, last: Register) -> None:
+        """The block's steps of one panel; `last`: of the strip."""
         f, numbers = self.function, self.numbers
         b = self.at(self.b, "b", product(f, step, numbers["b_step"]))
+        self.ahead.begin(b, self.is_end(step, length, "length"), length, self.b, last, self.panels)
         panel, b_step = self.panel, self.width()
-        if self.kind.copies_ahead:
-            panel = moved(f, self.packed, self.type, product(f, number, integer(self.kind.panel_size)))
-        else:
-            last = f.let(f"icmp eq {total(f, number, integer(1))}, {self.panels.name}", "i1")
-            self.ahead.begin(b, self.is_end(step, length, "length"), length, self.b, last, self.panels)
-            if self.kind.right == "panels":
-                panel, b_step = self.at(b, "b", self.before(segment)), numbers["b_step"]
-            elif not self.kind.packs_in_tiles:
-                self.pack(b, segment, segments, length)
+        if self.kind.right == "panels":
+            panel, b_step = self.at(b, "b", self.before(segment)), numbers["b_step"]
+        elif not self.kind.packs_in_tiles:
+            self.pack(b, segment, segments, length)
         fresh = self.both(self.is_zero(segment), self.is_zero(step))
         final = self.both(self.is_end(segment, segments, "segments"), self.is_end(step, length, "length"))
         length, first = self.elements(length), integer(0)
@@ -374,17 +333,11 @@ class ProductWriter:
         if self.stream is not None:
             self.stream.of_tile()
         sums = self.sums_at(row)
-        others = self.looking_ahead(row, sums) if kind.looks_ahead else []
+        others = [*self.ahead.of_tile(row, sums), self.panel] if kind.looks_ahead else []
         others += [self.excess] if kind.is_moved else []
         self.call(name, table, shift, segments, length, panel, b_step, self.columns, sums, fresh, *others, *late)
         with f.where(final):
             self.finish(row, rows, self.sums_at(total(f, row, skipped)))
-
-    def looking_ahead(self, row: Register, sums: Register) -> list[Register]:
-        """What the tile at a row is told of what comes next."""
-        if self.copying is None:
-            return [*self.ahead.of_tile(row, sums), self.panel]
-        return [self.copying.note.note, self.numbers["ahead_lines"], self.numbers["ahead_shift"], self.panel]
 
     def finish(self, row: Register, rows: Register, sums: Register) -> None:
         operands = ", ".join(map(str, [sums, rows, self.columns, *self.ended(row, sums)[1:]]))

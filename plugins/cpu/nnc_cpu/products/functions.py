@@ -10,7 +10,6 @@ from nnc_cpu.products.amx_driver import AmxProductWriter
 from nnc_cpu.products.amx_rows import AmxRowsWriter
 from nnc_cpu.products.at_once import AtOnceAheadTileWriter, AtOnceTileWriter, ends_at_once
 from nnc_cpu.products.converted import ConvertedWriter
-from nnc_cpu.products.copying import copying_text
 from nnc_cpu.products.driver import ProductWriter
 from nnc_cpu.products.ending import EndingWriter
 from nnc_cpu.products.kind import Kind
@@ -64,10 +63,8 @@ def register_tiles(kind: Kind, halves: bool, declared: dict[str, None]) -> Itera
             yield of_kind(kind, vectors, masked, halves, declared).text(f"{prefix}ending_tile")
         if vectors and kind.packs_in_tiles:
             yield PackingTileWriter(kind, vectors, True, declared).text(f"{prefix}packing_tile")
-        elif vectors and not kind.copies_ahead:
+        elif vectors:
             yield from packing(prefix, kind, vectors, halves, declared)
-    if kind.copies_ahead:
-        yield copying_text("copy", kind, declared)
     if kind.ends_late:
         yield LateTileWriter(kind, halves, declared).text("late_tile")
 

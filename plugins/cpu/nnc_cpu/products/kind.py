@@ -13,8 +13,6 @@ STEPS = 256
 """Steps of the sum that are packed, and gone through by all tiles of a block of rows, at once."""
 WIDE_STEPS = 512
 """The same of float32 in the widest vectors, whose processors have larger caches."""
-STRIP_STEPS, LONG_STRIP_STEPS, LONG_STRIP = 128, 64, 8
-"""The same where several panels are packed together, and where they are more than some."""
 WORDS = 128
 """The same of words of several steps."""
 AMX_WORDS, AMX_ROWS = 256, 256
@@ -28,6 +26,8 @@ TABLE = 4096
 """Addresses that a task holds."""
 AXES = 3
 """Axes of batches."""
+MOST_STRIP = 16
+"""Panels of a task."""
 
 Right: TypeAlias = Literal["rows", "columns", "panels"]
 Windows: TypeAlias = Literal["", "whole", "apart"]
@@ -59,10 +59,8 @@ class Kind(NamedTuple):
     """Of the elements of B; None: that of A's."""
     dots: Dots | None = None
     """Several steps are one word, in A and B as they are packed; None: each step is by itself."""
-    strip: int = 1
-    """Panels of a task, at most."""
-    copies_ahead: bool = False
-    """Tiles pack the next block of steps of B: see `copying.py`."""
+    strips: bool = False
+    """Tasks have several panels, no more than `MOST_STRIP`."""
     taps: int = 1
     """Elements of windows that share the rows of a tile among them: see `taps.py`."""
 
@@ -88,8 +86,6 @@ class Kind(NamedTuple):
             return AMX_WORDS
         if self.dots is not None:
             return WORDS
-        if self.copies_ahead and self.strip > 1:
-            return LONG_STRIP_STEPS if self.strip > LONG_STRIP else STRIP_STEPS
         return WIDE_STEPS if self.lanes == MOST_LANES and self.taps == 1 else STEPS
 
     @property
@@ -107,16 +103,11 @@ class Kind(NamedTuple):
     @property
     def packs_in_tiles(self) -> bool:
         """The first tile of rows packs B as it goes through it: copies, while multiply-adders are busy anyhow."""
-        return self.can_pack_in_tiles and not self.copies_ahead
-
-    @property
-    def can_pack_in_tiles(self) -> bool:
-        """What packs B may be tiles."""
         return self.right == "rows" and self.looks_ahead and self.wide == self.dtype
 
     @property
     def looks_ahead(self) -> bool:
-        """Tiles have the next steps of B come into the cache, or pack them."""
+        """Tiles have the next steps of B come into the cache."""
         return not self.windows and self.left != "each" and self.dots is None
 
     @property
@@ -127,15 +118,14 @@ class Kind(NamedTuple):
     @property
     def ends_late(self) -> bool:
         """Tiles end what the one before has summed: what takes long, in a unit that multiplications do not need."""
-        return self.looks_ahead and self.wide == self.dtype and any(
-            x.operation in ("sqrt", "divide") for x in self.ending.body)
+        return self.looks_ahead and self.wide == self.dtype and ends_slowly(self.ending)
 
     @property
     def width(self) -> int:
         """Columns of a panel."""
         return self.vectors * self.lanes
 
-    @property
-    def panel_size(self) -> int:
-        """Elements of a block of steps of a panel, as they are packed."""
-        return self.most_words * self.width
+
+def ends_slowly(ending: Ending) -> bool:
+    """Tell whether an ending needs the unit that takes long."""
+    return any([x.operation in ("sqrt", "divide") for x in ending.body])

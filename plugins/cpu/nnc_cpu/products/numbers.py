@@ -8,10 +8,10 @@ from nnc_core.operator.products.problem import PoolAxis, WindowAxis
 from nnc_cpu.products.kind import AXES, Kind
 
 SIZES = ("rows", "columns", "panels", "blocks", "block_rows", *[f"batch{n}" for n in range(1, AXES)],
-         "segments", "length", "group", "part", "ahead_shift", "ahead_lines")
+         "segments", "length", "group", "part", "strip", "ahead_shift")
 """`blocks` of `block_rows` rows each; the lengths of the axes of batches but for the first; `segments` of `length`
-steps each are the steps of a sum, gone through `group` segments, or a `part` of one, at a time; `ahead_shift` and
-`ahead_lines` are of `ahead.py`."""
+steps each are the steps of a sum, gone through `group` segments, or a `part` of one, at a time; `strip`: panels of a
+task, but of the last in a row; `ahead_shift` is of `ahead.py`."""
 LEFT, RIGHT = ("a_step",), ("b_segment", "b_step", "b_column", "b_panel")
 """Elements from one row of A, or one column, to the next; from one segment, step, column and panel of B to the next."""
 SPATIAL = 3

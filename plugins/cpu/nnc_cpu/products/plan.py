@@ -12,7 +12,7 @@ from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, Pool
 from nnc_cpu.products.amx import ROWS
 from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.dots import Dots
-from nnc_cpu.products.kind import TABLE, Kind, Right, Windows
+from nnc_cpu.products.kind import MOST_STRIP, STEPS, TABLE, Kind, Right, Windows, ends_slowly
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
 from nnc_cpu.products.stream import stream_numbers
 from nnc_cpu.products.taps import taps_of, with_taps_as_rows
@@ -25,29 +25,22 @@ NOTED = 2.0
 """Multiply-adds in the time in which the address of what a window sees is noted."""
 LATENCY = 8
 """Sums that are needed to keep multiply-adders busy."""
-SHARES, STRIP_SHARES, FEW_TILES = 4, 2, 3
-"""Tasks for each thread, those of several panels that are packed together, and tiles of rows that a task should have if
-it packs B."""
+SHARES, LONG_SHARES, FEW_TILES = 4, 2, 3
+"""Tasks for each thread, those of as many panels as may be, and tiles of rows that a task should have if it packs B."""
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
 FEW_ROWS = 64
 """Rows for which panels of weights are made as they suit them."""
-ALONG_ROWS = 8
-"""Rows below which B is always read where it lies."""
-IN_PLACE = ((ALONG_ROWS, maxsize), (16, 1 << 22), (65, 1 << 19))
-"""Rows below which B is read where it lies, if it has no more bytes: for others packing pays."""
-SMALL = 1 << 19
-"""The same bytes for more rows than these."""
 MUCH = 1 << 22
-"""Bytes of operands and results beside which B is packed all the same."""
+"""Bytes of operands and results beside which B is packed where it would be read in place."""
 WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
-CACHED, MOST_STRIP = 1 << 19, 4
+CACHED, CACHED_STRIP = 1 << 19, 4
 """Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
-WIDE_STRIP, SHORT_STEPS = 16, 32
-"""The latter where rows are few, and what takes time is B; steps of a block where it is read in place."""
-FOUND, PACKED_CACHED = 1 << 22, 1 << 20
-"""Bytes of B whose pages a processor finds at once, and the same of A where panels are packed together."""
+LARGE = 1 << 17
+"""Bytes of B from which on it is read along its rows, where it is not packed: tasks have as many panels as may be."""
+ALONG_STEPS = ((16, 32), (100, 64), (maxsize, 128))
+"""Steps of a block then, for no more rows than some."""
 LONG_TILES = (8, 16)
 """Vectors of tiles of few rows."""
 AMX_VECTORS = 16
@@ -92,22 +85,20 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     if partial or last != tile.vectors:
         kind = kind._replace(last=last)
     shared = 1 if threads == 1 else _parts(SHARES * threads, panels * prod(problem.batch) * len(parts))
-    kind = kind._replace(copies_ahead=kind.can_pack_in_tiles and problem.steps > kind.most_steps)
-    kind = kind._replace(strip=_strip(problem, kind, panels, threads))
-    planned = [_planned(part, kind, panels, shared) for part in parts]
+    strip = _strip(problem, kind, panels, threads)
+    kind = kind._replace(strips=strip > 1)
+    planned = [_planned(part, kind, panels, strip, shared) for part in parts]
     return _joined(kind, planned) if problem.parts else planned[0]
 
 
-def _planned(problem: MatrixProduct, kind: Kind, panels: int, shared: int) -> ProductPlan:
+def _planned(problem: MatrixProduct, kind: Kind, panels: int, strip: int, shared: int) -> ProductPlan:
     """The plan of a product that is one by itself."""
     blocks, block_rows = _blocks(problem.rows, kind, shared)
-    tiles = _parts(block_rows, kind.rows)
-    numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows,
-                                         "ahead_shift": _ahead_shift(kind, tiles),
-                                         "ahead_lines": _parts(kind.vectors, tiles)}
+    numbers = _numbers(problem, kind) | {"panels": panels, "blocks": blocks, "block_rows": block_rows, "strip": strip,
+                                         "ahead_shift": _ahead_shift(kind, _parts(block_rows, kind.rows))}
     blocks_of_steps = _parts(problem.segments, numbers["group"]) * _parts(problem.length, numbers["part"])
     numbers |= stream_numbers(problem, kind, panels, block_rows, blocks_of_steps)
-    tasks = prod(problem.batch) * blocks * _parts(panels, kind.strip)
+    tasks = prod(problem.batch) * blocks * _parts(panels, strip)
     return ProductPlan(kind, tuple(numbers_of(kind, numbers)), tasks)
 
 
@@ -116,28 +107,21 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
     rows of B are longer so."""
     if problem.parts or problem.each or kind.is_amx or problem.windows is not None:
         return 1
-    rows, size = min(problem.rows, kind.most_rows), problem.steps * kind.dtype.itemsize
-    tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
-    most, shares = MOST_STRIP, SHARES
+    most, shares = CACHED_STRIP, SHARES
     if _reads_along_rows(problem, kind):
-        most, shares = WIDE_STRIP, STRIP_SHARES
-    elif problem.steps <= kind.most_steps:
-        return 1
-    elif not kind.copies_ahead:
-        most = MOST_STRIP if rows * size >= CACHED else 1
-    elif problem.rows <= FEW_ROWS:
-        most, shares = WIDE_STRIP, STRIP_SHARES
-    elif rows * size > PACKED_CACHED or problem.columns * size > FOUND:
-        shares = STRIP_SHARES
+        most, shares = MOST_STRIP, LONG_SHARES
     else:
-        most = 1
+        rows = min(problem.rows, kind.most_rows)
+        if problem.steps <= kind.most_steps or rows * problem.steps * kind.dtype.itemsize < CACHED:
+            return 1
+    tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
     return max(1, min(most, tasks // (shares * threads if threads > 1 else 1)))
 
 
 def _reads_along_rows(problem: MatrixProduct, kind: Kind) -> bool:
-    """Tell whether a large B is read where it lies, which takes most of the time: in long pieces of some rows."""
+    """Tell whether a B that no first cache holds is read where it lies: long pieces of some rows at a time."""
     in_place = kind.right == "panels" and not problem.panel and problem.windows is None and kind.wide == kind.dtype
-    return in_place and problem.rows < ALONG_ROWS and problem.steps * problem.columns * kind.dtype.itemsize > SMALL
+    return in_place and problem.steps * problem.columns * kind.dtype.itemsize > LARGE
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
@@ -232,11 +216,8 @@ def _right(problem: MatrixProduct) -> Right:
         return "rows"  # steps of different segments do not lie at equal distances
     if problem.wide != problem.dtype:
         return "rows"  # they are converted when they are packed
-    size = problem.steps * problem.columns * problem.dtype.itemsize
-    for rows, most in IN_PLACE:
-        if problem.rows < rows:
-            return "panels" if size <= most else "rows"
-    return "panels" if size <= SMALL and _passing(problem) <= MUCH else "rows"
+    late = ends_slowly(problem.ending) and problem.steps <= STEPS
+    return "rows" if late and _passing(problem) > MUCH else "panels"
 
 
 def _passing(problem: MatrixProduct) -> int:
@@ -295,8 +276,8 @@ def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     if problem.segments > 1 and words <= kind.most_words // 2:
         rows = _parts(_blocks(problem.rows, kind)[1], kind.rows) * kind.rows  # the last tile notes rows past the end
         return _even(problem.segments, min(kind.most_words // max(words, 1), TABLE // rows)), problem.length
-    if kind.strip > 1 and _reads_along_rows(problem, kind):
-        return 1, min(problem.length, SHORT_STEPS)
+    if kind.strips and _reads_along_rows(problem, kind):
+        return 1, min(problem.length, next(steps for rows, steps in ALONG_STEPS if problem.rows <= rows))
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows and kind.wide == kind.dtype
     return 1, _even(problem.length, TABLE if alone else most, WHOLE)
 
