@@ -11,11 +11,13 @@ from hypothesis import strategies as st
 
 import nnc_core as nnc
 from nnc_core.base.command import Command
+from nnc_core.base.config import config
 from nnc_core.base.dtype import DType, bfloat16, float16, float32, float64
 from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
 from nnc_cpu.device import CpuDevice
+from nnc_cpu.products import plan
 from nnc_cpu.products.backend import PackedProducts, problem_of
 from nnc_cpu.products.numbers import names_of
 from nnc_cpu.products.plan import Tile, plan_of
@@ -99,6 +101,26 @@ def test_bits_are_the_interpreters(operator: str, host: str) -> None:
     for name, windows in CASES.items():
         made = command(operator, windows, float32)
         check(made, host, Tile(min(SMALL_TILE.rows, problem_of(made).rows), 2)), name
+
+
+STRIPS = {
+    "several segments in a block": Windows((2, 6, 7, 5), (3, 3, 5, 200), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+    "segments in blocks": Windows((1, 4, 4, 300), (2, 2, 300, 150), (1, 1), ((1, 0), (0, 1)), (1, 1)),
+    "strides, dilation and groups": Windows((2, 9, 9, 8), (3, 2, 4, 260), (2, 1), ((1, 1), (0, 1)), (1, 2), 2),
+    "rows in blocks": Windows((2, 15, 16, 40), (3, 3, 40, 97), (1, 1), ((1, 1), (1, 1)), (1, 1)),
+}
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("name", STRIPS)
+def test_strips_of_panels(name: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All panels of a task have one table of what windows see; a large kernel is read where it lies."""
+    monkeypatch.setattr(plan, "LARGE_BESIDE_WINDOWS", 0)
+    made = command("conv", STRIPS[name], float32)
+    with config.using(threads=1):
+        assert compiler(host).plan(problem_of(made), SMALL_TILE).kind.strips
+        check(made, host, SMALL_TILE)
+        check(made, host)
 
 
 @pytest.mark.parametrize("name", ["depthwise along one axis", "strides and dilation"])

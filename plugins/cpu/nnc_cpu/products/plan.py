@@ -29,16 +29,18 @@ SHARES, LONG_SHARES, FEW_TILES = 4, 2, 3
 """Tasks for each thread, those of as many panels as may be, and tiles of rows that a task should have if it packs B."""
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
-FEW_ROWS = 64
-"""Rows for which panels of weights are made as they suit them."""
+FEW_ROWS, SMALL = 64, 1 << 19
+"""Rows for which panels of weights are made as they suit them, and for which, as for so many bytes of B, gradients of
+kernels do not pack it."""
 MUCH = 1 << 22
 """Bytes of operands and results beside which B is packed where it would be read in place."""
 WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
-CACHED, CACHED_STRIP = 1 << 19, 4
+CACHED, SHORT_STRIP = 1 << 19, 4
 """Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
-LARGE = 1 << 17
-"""Bytes of B from which on it is read along its rows, where it is not packed: tasks have as many panels as may be."""
+LARGE, LARGE_BESIDE_WINDOWS = 1 << 17, 1 << 22
+"""Bytes of B from which on it is read along its rows, where it is not packed: tasks have as many panels as may be, or
+where there are windows `SHORT_STRIP`."""
 ALONG_STEPS = ((16, 32), (100, 64), (maxsize, 128))
 """Steps of a block then, for no more rows than some."""
 LONG_TILES = (8, 16)
@@ -105,12 +107,12 @@ def _planned(problem: MatrixProduct, kind: Kind, panels: int, strip: int, shared
 def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int:
     """The panels of a task: several where each would read anew what a cache cannot hold of A, or where pieces of the
     rows of B are longer so."""
-    if problem.parts or problem.each or kind.is_amx or problem.windows is not None:
-        return 1
-    most, shares = CACHED_STRIP, SHARES
     if _reads_along_rows(problem, kind):
-        most, shares = MOST_STRIP, LONG_SHARES
+        most, shares = MOST_STRIP if problem.windows is None else SHORT_STRIP, LONG_SHARES
+    elif problem.parts or problem.each or kind.is_amx or problem.windows is not None:
+        return 1
     else:
+        most, shares = SHORT_STRIP, SHARES
         rows = min(problem.rows, kind.most_rows)
         if problem.steps <= kind.most_steps or rows * problem.steps * kind.dtype.itemsize < CACHED:
             return 1
@@ -119,9 +121,13 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
 
 
 def _reads_along_rows(problem: MatrixProduct, kind: Kind) -> bool:
-    """Tell whether a B that no first cache holds is read where it lies: long pieces of some rows at a time."""
-    in_place = kind.right == "panels" and not problem.panel and problem.windows is None and kind.wide == kind.dtype
-    return in_place and problem.steps * problem.columns * kind.dtype.itemsize > LARGE
+    """Tell whether a large B is read where it lies: long pieces of some rows at a time."""
+    if kind.right != "panels" or problem.panel or kind.wide != kind.dtype or problem.parts or problem.each:
+        return False
+    size = problem.steps * problem.columns * kind.dtype.itemsize
+    if problem.windows is None:
+        return size > LARGE
+    return size > LARGE_BESIDE_WINDOWS and problem.left == "rows" and problem.ending.pool is None
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
@@ -216,6 +222,9 @@ def _right(problem: MatrixProduct) -> Right:
         return "rows"  # steps of different segments do not lie at equal distances
     if problem.wide != problem.dtype:
         return "rows"  # they are converted when they are packed
+    if problem.windows is not None and problem.left == "columns":
+        size = problem.steps * problem.columns * problem.dtype.itemsize
+        return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
     late = ends_slowly(problem.ending) and problem.steps <= STEPS
     return "rows" if late and _passing(problem) > MUCH else "panels"
 
@@ -272,14 +281,16 @@ def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
 
 def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     """The segments, and the steps of each, that are gone through at once."""
-    most, words = kind.most_steps, problem.length if kind.dots is None else _parts(problem.length, kind.dots.steps)
+    words = problem.length if kind.dots is None else _parts(problem.length, kind.dots.steps)
+    along = kind.strips and _reads_along_rows(problem, kind)
+    most = next(steps for rows, steps in ALONG_STEPS if problem.rows <= rows) if along else kind.most_words
     if problem.segments > 1 and words <= kind.most_words // 2:
         rows = _parts(_blocks(problem.rows, kind)[1], kind.rows) * kind.rows  # the last tile notes rows past the end
-        return _even(problem.segments, min(kind.most_words // max(words, 1), TABLE // rows)), problem.length
-    if kind.strips and _reads_along_rows(problem, kind):
-        return 1, min(problem.length, next(steps for rows, steps in ALONG_STEPS if problem.rows <= rows))
+        return _even(problem.segments, min(max(1, most // max(words, 1)), TABLE // rows)), problem.length
+    if along:
+        return 1, min(problem.length, most)
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows and kind.wide == kind.dtype
-    return 1, _even(problem.length, TABLE if alone else most, WHOLE)
+    return 1, _even(problem.length, TABLE if alone else kind.most_steps, WHOLE)
 
 
 def _even(whole: int, most: int, unit: int = 1) -> int:
