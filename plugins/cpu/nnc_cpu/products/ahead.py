@@ -7,12 +7,13 @@ way, takes a third of a tile's time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import stored
 from nnc_cpu.products.kind import Kind
-from nnc_cpu.products.tile import SIGNATURE, TileWriter
+from nnc_cpu.products.tile import SIGNATURE, TOGETHER, TileWriter
 from nnc_cpu.products.writing import Signature, difference, moved, prefetch, product, store, total
 
 AHEAD: Signature = (("ahead", "ptr"), ("ahead_step", "i64"), ("ahead_shift", "i64"), ("panel", "ptr"))
@@ -33,15 +34,27 @@ class AheadTileWriter(TileWriter):
     def signature(self) -> Signature:
         return (*SIGNATURE, *AHEAD)
 
-    def begin_step(self, k: Register) -> None:
-        f = self.function
-        ahead, step, shift, *_ = self.others
-        bits = line_bits(self.kind)
+    def begin_steps(self, k: Register) -> None:
+        f, shift = self.function, self.others[2]
         line = f.let(f"lshr {k}, {shift.name}", "i64")
-        with f.where(f.let(f"icmp eq i64 {f.let(f'shl {line}, {shift.name}', 'i64').name}, {k.name}", "i1")):
-            by = product(f, f.let(f"lshr {line}, {bits}", "i64"), step)
-            beside = product(f, f.let(f"and {line}, {(1 << bits) - 1}", "i64"), integer(self.kind.lanes))
-            prefetch(f, moved(f, ahead, stored(self.kind.dtype), total(f, by, beside)))
+        for n, below in shared(f, shift):
+            with below:
+                self.send_for(total(f, line, integer(n)))
+
+    def send_for(self, line: Register) -> None:
+        """Send for the line with this number."""
+        f, bits = self.function, line_bits(self.kind)
+        ahead, step, *_ = self.others
+        by = product(f, f.let(f"lshr {line}, {bits}", "i64"), step)
+        beside = product(f, f.let(f"and {line}, {(1 << bits) - 1}", "i64"), integer(self.kind.lanes))
+        prefetch(f, moved(f, ahead, stored(self.kind.dtype), total(f, by, beside)))
+
+
+def shared(f: FunctionWriter, shift: Register) -> Iterator[tuple[int, AbstractContextManager[None]]]:
+    """What is done at one of 1 << `shift` steps, among `TOGETHER` of them: its number, and where it is done."""
+    for n in range(TOGETHER):
+        most = (TOGETHER // (n + 1)).bit_length() - 1
+        yield n, nullcontext() if n == 0 else f.where(f.let(f"icmp sle {shift}, {most}", "i1"))
 
 
 class PackingTileWriter(AheadTileWriter):

@@ -245,7 +245,7 @@ class ProductWriter:
         pause = integer(0)
         for bits in range(1, MOST_PAUSE + 1):
             enough = f.let(f"icmp sge {steps[1]}, {self.kind.rows * self.kind.vectors << bits}", "i1")
-            pause = f.let(f"select {enough}, i64 {(1 << bits) - 1}, {pause}", "i64")
+            pause = f.let(f"select {enough}, i64 {bits}, {pause}", "i64")
         with f.loop(height, self.rows, self.kind.rows) as row:
             before = difference(f, row, height)
             self.tile(row, shift, steps, fresh, never, "late_tile", [pause, *self.ended(before, self.sums_at(before))])

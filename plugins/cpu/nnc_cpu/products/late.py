@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from nnc_cpu.llvm.ir import Register, integer
 from nnc_cpu.llvm.logic import held, stored
-from nnc_cpu.products.ahead import AHEAD, AheadTileWriter
+from nnc_cpu.products.ahead import AHEAD, AheadTileWriter, shared
 from nnc_cpu.products.ending import EndingWriter, arrays
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.tile import SIGNATURE
 from nnc_cpu.products.writing import Signature, difference, moved, prefetch, product, total
 
 LATE: Signature = (("pause", "i64"), ("before", "ptr"))
-"""A vector is ended at each step k for which k and `pause` have no bit in common; `before`: the sums of the tile
-before.  Behind these: the first element of each operand and output of its ending, and its rows' distance."""
-MOST_PAUSE = 3
+"""A vector is ended at one of 1 << `pause` steps; `before`: the sums of the tile before.  Behind these: the first
+element of each operand and output of its ending, and its rows' distance."""
+MOST_PAUSE = 2
 
 
 class LateTileWriter(AheadTileWriter):
@@ -44,13 +44,20 @@ class LateTileWriter(AheadTileWriter):
         f.set(self.vector, integer(0))
         super().steps()
 
+    def begin_steps(self, k: Register) -> None:
+        super().begin_steps(k)
+        for _, due in shared(self.function, self.pause):
+            with due:
+                self.end_next()
+
     def begin_step(self, k: Register) -> None:
-        super().begin_step(k)
+        self.end_next()
+
+    def end_next(self) -> None:
+        """End a vector, if any is left."""
         f = self.function
-        due = f.let(f"icmp eq i64 {f.let(f'and {k}, {self.pause.name}', 'i64').name}, 0", "i1")
         vector = f.get(self.vector, "i64")
-        left = f.let(f"icmp slt {vector}, {self.kind.rows * self.kind.vectors}", "i1")
-        with f.where(f.let(f"and {due}, {left.name}", "i1")):
+        with f.where(f.let(f"icmp slt {vector}, {self.kind.rows * self.kind.vectors}", "i1")):
             self.end(vector)
 
     def end(self, vector: Register) -> None:

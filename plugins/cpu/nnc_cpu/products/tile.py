@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held
@@ -20,6 +20,7 @@ from nnc_cpu.products.writing import (
     prefetch,
     product,
     store,
+    total,
 )
 
 SIGNATURE: Signature = (
@@ -28,6 +29,8 @@ SIGNATURE: Signature = (
 """`table`: addresses in A, `shift`: see the two writers; `segments` of `length` steps each; `step`: elements of B from
 one step of the sum to the next; `columns`: those that B has; `sums`: where the sums are kept between blocks of steps,
 `fresh`: there are none yet.  Where steps are words, words are counted, as elements of A and B are then."""
+TOGETHER = 4
+"""Steps that are gone through at a time."""
 SENT = 32
 """Steps before a step at which its elements of B are sent for, where all elements of windows are rows."""
 EXCESS: Signature = (("excess", "ptr"),)
@@ -112,36 +115,55 @@ class TileWriter:
             first = moved(f, self.table, "ptr", product(f, segment, self.shift))
             rows = [f.let(f"load ptr, {moved(f, first, 'ptr', integer(row))}", "ptr") for row in range(self.kind.rows)]
             if of_channels:
-                self.one_step(rows)
+                self.one_step(rows, self.next_right(1))
             else:
-                with f.loop(integer(0), self.length) as k:
-                    self.begin_step(k)
-                    self.one_step([moved(f, row, self.type, k) for row in rows])
+                self.each_step(lambda k, b: self.one_step([moved(f, row, self.type, k) for row in rows], b))
 
     def by_columns(self) -> None:
         """`table` has the address of the column of each step, whose row number `shift` is the tile's first; one for
         each element of windows that is among the rows."""
         f, rows = self.function, self.kind.rows // self.kind.taps
-        with f.loop(integer(0), self.length) as k:
-            self.begin_step(k)
+
+        def one_step(k: Register, b: Register) -> None:
             if self.kind.taps > 1:  # each panel is gone through once, past what others have of each row
-                prefetch(f, moved(f, f.get(self.right, "ptr"), self.type, product(f, self.step, integer(SENT))))
+                prefetch(f, moved(f, b, self.type, product(f, self.step, integer(SENT))))
             places = []
             for tap in range(self.kind.taps):
                 noted = moved(f, moved(f, self.table, "ptr", integer(tap * NOTES)), "ptr", k)
                 first = moved(f, f.let(f"load ptr, {noted}", "ptr"), self.type, self.shift)
                 places += [moved(f, first, self.type, integer(row)) for row in range(rows)]
-            self.one_step(places)
+            self.one_step(places, b)
+
+        self.each_step(one_step)
+
+    def each_step(self, one_step: Callable[[Register, Register], None]) -> None:
+        """All steps of a segment, some at a time: counting them takes instructions that a busy core has no room for."""
+        f = self.function
+        whole = f.let(f"and {self.length}, {-TOGETHER}", "i64")
+        with f.loop(integer(0), whole, TOGETHER) as k:
+            self.begin_steps(k)
+            b = self.next_right(TOGETHER)
+            for n in range(TOGETHER):
+                one_step(total(f, k, integer(n)), moved(f, b, self.type, product(f, self.step, integer(n))))
+        with f.loop(whole, self.length) as k:
+            self.begin_step(k)
+            one_step(k, self.next_right(1))
+
+    def next_right(self, steps: int) -> Register:
+        """Where B is, which is so many steps further on then."""
+        f, b = self.function, self.function.get(self.right, "ptr")
+        f.set(self.right, moved(f, b, self.type, product(f, self.step, integer(steps))))
+        return b
+
+    def begin_steps(self, k: Register) -> None:
+        """Do whatever else there is to do at `TOGETHER` steps."""
 
     def begin_step(self, k: Register) -> None:
-        """Do whatever else there is to do at a step."""
+        """Do whatever else there is to do at one of those that are left."""
 
-    def one_step(self, places: Sequence[Register]) -> None:
-        """One step of all sums, with elements of A at these places."""
-        f = self.function
-        b = f.get(self.right, "ptr")
-        right = self.right_at(b)
-        f.set(self.right, moved(f, b, self.type, self.step))
+    def one_step(self, places: Sequence[Register], b: Register) -> None:
+        """One step of all sums, with elements of A, and the first of B, at these places."""
+        f, right = self.function, self.right_at(b)
         for row, place in enumerate(places):
             for v, (left, vector) in enumerate(zip(self.left_at(place), right, strict=True)):
                 variable = self.totals[row, v]
