@@ -7,8 +7,8 @@ way, takes a third of a tile's time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import stored
@@ -37,9 +37,8 @@ class AheadTileWriter(TileWriter):
     def begin_steps(self, k: Register) -> None:
         f, shift = self.function, self.others[2]
         line = f.let(f"lshr {k}, {shift.name}", "i64")
-        for n, below in shared(f, shift):
-            with below:
-                self.send_for(total(f, line, integer(n)))
+        with shared(f, shift) as n:
+            self.send_for(total(f, line, n))
 
     def send_for(self, line: Register) -> None:
         """Send for the line with this number."""
@@ -50,15 +49,15 @@ class AheadTileWriter(TileWriter):
         prefetch(f, moved(f, ahead, stored(self.kind.dtype), total(f, by, beside)))
 
 
-def shared(f: FunctionWriter, shift: Register) -> Iterator[tuple[int, AbstractContextManager[None]]]:
-    """What is done at one of 1 << `shift` steps, among `TOGETHER` of them: its number, and where it is done."""
-    for n in range(TOGETHER):
-        most = (TOGETHER // (n + 1)).bit_length() - 1
-        yield n, nullcontext() if n == 0 else f.where(f.let(f"icmp sle {shift}, {most}", "i1"))
+def shared(f: FunctionWriter, shift: Register) -> AbstractContextManager[Register]:
+    """The block of what is done at one of 1 << `shift` steps, for `TOGETHER` of them: its numbers."""
+    return f.loop(integer(0), f.let(f"lshr i64 {TOGETHER}, {shift.name}", "i64"))
 
 
 class PackingTileWriter(AheadTileWriter):
     """Writes the function of a block's first tile, which packs B while multiply-adders are busy anyhow."""
+
+    together = 1
 
     def steps(self) -> None:
         f = self.function

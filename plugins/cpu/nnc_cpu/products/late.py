@@ -46,9 +46,8 @@ class LateTileWriter(AheadTileWriter):
 
     def begin_steps(self, k: Register) -> None:
         super().begin_steps(k)
-        for _, due in shared(self.function, self.pause):
-            with due:
-                self.end_next()
+        with shared(self.function, self.pause):
+            self.end_next()
 
     def begin_step(self, k: Register) -> None:
         self.end_next()

@@ -40,8 +40,12 @@ EXCESS: Signature = (("excess", "ptr"),)
 class TileWriter:
     """Writes the function of one tile, which goes through some steps of its sums."""
 
+    together = TOGETHER
+
     def __init__(self, kind: Kind, vectors: int, masked: bool, declared: dict[str, None]) -> None:
         self.kind, self.vectors, self.lanes = kind, vectors, kind.lanes
+        if masked or vectors != kind.vectors:
+            self.together = 1  # the last panel's: code for it takes time to compile, too
         self.masked = masked
         """The last vector of B may not be whole."""
         self.type, self.size = held(kind.wide), kind.wide.itemsize
@@ -138,13 +142,14 @@ class TileWriter:
 
     def each_step(self, one_step: Callable[[Register, Register], None]) -> None:
         """All steps of a segment, some at a time: counting them takes instructions that a busy core has no room for."""
-        f = self.function
-        whole = f.let(f"and {self.length}, {-TOGETHER}", "i64")
-        with f.loop(integer(0), whole, TOGETHER) as k:
-            self.begin_steps(k)
-            b = self.next_right(TOGETHER)
-            for n in range(TOGETHER):
-                one_step(total(f, k, integer(n)), moved(f, b, self.type, product(f, self.step, integer(n))))
+        f, whole = self.function, integer(0)
+        if self.together > 1:
+            whole = f.let(f"and {self.length}, {-TOGETHER}", "i64")
+            with f.loop(integer(0), whole, TOGETHER) as k:
+                self.begin_steps(k)
+                b = self.next_right(TOGETHER)
+                for n in range(TOGETHER):
+                    one_step(total(f, k, integer(n)), moved(f, b, self.type, product(f, self.step, integer(n))))
         with f.loop(whole, self.length) as k:
             self.begin_step(k)
             one_step(k, self.next_right(1))
