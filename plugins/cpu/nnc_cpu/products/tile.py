@@ -155,7 +155,7 @@ class TileWriter:
             one_step(k, self.next_right(1))
 
     def next_right(self, steps: int) -> Register:
-        """Where B is, which is so many steps further on then."""
+        """The place of B, which is so many steps further on then."""
         f, b = self.function, self.function.get(self.right, "ptr")
         f.set(self.right, moved(f, b, self.type, product(f, self.step, integer(steps))))
         return b
