@@ -122,6 +122,14 @@ def test_long_pieces_of_rows(host: str, rows: int, monkeypatch: pytest.MonkeyPat
             check(packed((3, rows, 70), (3, 70, columns), float64), host)
 
 
+def test_pieces_of_rows_are_long_for_any_number_of_threads() -> None:
+    for rows, columns in ((100, 1024), (8, 4096), (64, 128)):
+        for threads in (1, 2, 8, 64):
+            made = plan_of(backend.problem_of(matrices(rows, columns, 1000, float32)), plan.WIDEST, threads=threads)
+            strip = made.numbers[names_of(made.kind).index("strip")]
+            assert made.kind.strips and min(plan.LEAST_STRIP, columns // made.kind.width) <= strip <= MOST_STRIP
+
+
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_first_tile_packs_b(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "_right", lambda problem: "rows")

@@ -41,6 +41,8 @@ CACHED, SHORT_STRIP = 1 << 19, 4
 LARGE, LARGE_BESIDE_WINDOWS = 1 << 17, 1 << 22
 """Bytes of B from which on it is read along its rows, where it is not packed: tasks have as many panels as may be, or
 where there are windows `SHORT_STRIP`."""
+LEAST_STRIP = 4
+"""The fewest of these, if there are so many, for any number of threads: shorter pieces of rows take twice the time."""
 ALONG_STEPS = ((16, 32), (100, 64), (maxsize, 128))
 """Steps of a block then, for no more rows than some."""
 LONG_TILES = (8, 16)
@@ -107,8 +109,10 @@ def _planned(problem: MatrixProduct, kind: Kind, panels: int, strip: int, shared
 def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int:
     """The panels of a task: several where each would read anew what a cache cannot hold of A, or where pieces of the
     rows of B are longer so."""
+    least = 1
     if _reads_along_rows(problem, kind):
         most, shares = MOST_STRIP if problem.windows is None else SHORT_STRIP, LONG_SHARES
+        least = min(LEAST_STRIP, panels)
     elif problem.parts or problem.each or kind.is_amx or problem.windows is not None:
         return 1
     else:
@@ -117,7 +121,7 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
         if problem.steps <= kind.most_steps or rows * problem.steps * kind.dtype.itemsize < CACHED:
             return 1
     tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
-    return max(1, min(most, tasks // (shares * threads if threads > 1 else 1)))
+    return max(least, min(most, tasks // (shares * threads if threads > 1 else 1)))
 
 
 def _reads_along_rows(problem: MatrixProduct, kind: Kind) -> bool:
