@@ -1,8 +1,8 @@
 """The function of a product: `void name(ptr arguments, ptr numbers, i64 begin, i64 end)`, as those of loop nests.
 
 A task is a block of rows of a strip of panels of columns.  It goes through the steps of the sum block by block: it
-notes where the elements of A lie, packs each panel's steps, and lets each tile of rows go through them; the sums are
-kept in between, and ended with the last block.
+notes where the elements of A lie, packs each panel's steps unless they are read where they lie, and lets each tile of
+rows go through them; the sums are kept in between, and ended with the last block.
 """
 
 from __future__ import annotations

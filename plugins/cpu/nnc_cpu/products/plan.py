@@ -30,8 +30,8 @@ SHARES, LONG_SHARES, FEW_TILES = 4, 2, 3
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
 FEW_ROWS, SMALL = 64, 1 << 19
-"""Rows for which panels of weights are made as they suit them, and for which, as for so many bytes of B, gradients of
-kernels do not pack it."""
+"""So few rows have panels of weights that suit them; a gradient of a kernel packs B where it has more rows, and B more
+bytes, than these."""
 MUCH = 1 << 22
 """Bytes of operands and results beside which B is packed where it would be read in place."""
 WHOLE = 64
