@@ -17,7 +17,7 @@ from nnc_core.base.layout import Layout
 from nnc_core.operator import OPERATORS
 from nnc_core.type import TensorSpec
 from nnc_cpu.device import CpuDevice
-from nnc_cpu.products import plan
+from nnc_cpu.products import right
 from nnc_cpu.products.backend import PackedProducts, problem_of
 from nnc_cpu.products.numbers import names_of
 from nnc_cpu.products.plan import Tile, plan_of
@@ -115,7 +115,7 @@ STRIPS = {
 @pytest.mark.parametrize("name", STRIPS)
 def test_strips_of_panels(name: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All panels of a task have one table of what windows see; a large kernel is read where it lies."""
-    monkeypatch.setattr(plan, "LARGE_BESIDE_WINDOWS", 0)
+    monkeypatch.setattr(right, "LARGE_BESIDE_WINDOWS", 0)
     made = command("conv", STRIPS[name], float32)
     with config.using(threads=1):
         assert compiler(host).plan(problem_of(made), SMALL_TILE).kind.strips

@@ -19,7 +19,7 @@ from nnc_core.operator import OPERATORS
 from nnc_core.operator.fused import FUSED
 from nnc_core.operator.program import Input, Literal, Operand, Program, Step, StepResult
 from nnc_core.type import TensorSpec
-from nnc_cpu.products import backend, plan
+from nnc_cpu.products import backend, plan, right
 from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.plan import Tile, plan_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values, whole
@@ -183,7 +183,7 @@ def test_tiles_end_what_the_one_before_has_summed(host: str, turned: bool) -> No
 
 
 def test_tiles_end_each_other_where_the_first_packs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "_right", lambda problem: "rows")
+    monkeypatch.setattr(plan, "right_of", lambda problem: "rows")
     width = SMALL_TILE.vectors * compiler("here").vector // 4
     for shape in ((8, 2 * width), (3, width), (7, width + 3)):
         check(adagrad(shape, 24, False))
@@ -225,18 +225,18 @@ def test_sums_that_are_ended_in_memory() -> None:
 
 def test_b_is_packed_beside_weights_that_push_it_out_of_caches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few steps, whose B is read where it lies, unless ends of tiles go through more than caches hold."""
-    def right(command: Command) -> str:
+    def way(command: Command) -> str:
         return plan_of(backend.problem_of(command), plan.WIDEST).kind.right
 
     command = adagrad((70, 67), 20, True)
-    assert right(command) == "panels"
-    assert right(adagrad((600, 700), 20, True)) == "rows"
-    monkeypatch.setattr(plan, "MUCH", 0)
-    assert right(command) == "rows"
+    assert way(command) == "panels"
+    assert way(adagrad((600, 700), 20, True)) == "rows"
+    monkeypatch.setattr(right, "MUCH", 0)
+    assert way(command) == "rows"
     for host in HOSTS:
         check(command, host)
     p = Around()
-    assert right(p.command(p.step("add", p.product, p.given(37)))) == "panels"  # few rows
+    assert way(p.command(p.step("add", p.product, p.given(37)))) == "panels"  # few rows
 
 
 def test_arrays_that_lie_apart() -> None:

@@ -8,12 +8,11 @@ way, takes a third of a tile's time.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import stored
 from nnc_cpu.products.kind import Kind
-from nnc_cpu.products.tile import SIGNATURE, TOGETHER, TileWriter
+from nnc_cpu.products.tile import SIGNATURE, TileWriter
 from nnc_cpu.products.writing import Signature, difference, moved, prefetch, product, store, total
 
 AHEAD: Signature = (("ahead", "ptr"), ("ahead_step", "i64"), ("ahead_shift", "i64"), ("panel", "ptr"))
@@ -35,10 +34,8 @@ class AheadTileWriter(TileWriter):
         return (*SIGNATURE, *AHEAD)
 
     def begin_steps(self, k: Register) -> None:
-        f, shift = self.function, self.others[2]
-        line = f.let(f"lshr {k}, {shift.name}", "i64")
-        with shared(f, shift) as n:
-            self.send_for(total(f, line, n))
+        with self.each_of(k, self.others[2]) as line:
+            self.send_for(line)
 
     def send_for(self, line: Register) -> None:
         """Send for the line with this number."""
@@ -47,11 +44,6 @@ class AheadTileWriter(TileWriter):
         by = product(f, f.let(f"lshr {line}, {bits}", "i64"), step)
         beside = product(f, f.let(f"and {line}, {(1 << bits) - 1}", "i64"), integer(self.kind.lanes))
         prefetch(f, moved(f, ahead, stored(self.kind.dtype), total(f, by, beside)))
-
-
-def shared(f: FunctionWriter, shift: Register) -> AbstractContextManager[Register]:
-    """The block of what is done at one of 1 << `shift` steps, for `TOGETHER` of them: its numbers."""
-    return f.loop(integer(0), f.let(f"lshr i64 {TOGETHER}, {shift.name}", "i64"))
 
 
 class PackingTileWriter(AheadTileWriter):

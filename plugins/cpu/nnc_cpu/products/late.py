@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from nnc_cpu.llvm.ir import Register, integer
 from nnc_cpu.llvm.logic import held, stored
-from nnc_cpu.products.ahead import AHEAD, AheadTileWriter, shared
+from nnc_cpu.products.ahead import AHEAD, AheadTileWriter
 from nnc_cpu.products.ending import EndingWriter, arrays
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.tile import SIGNATURE
@@ -46,11 +46,8 @@ class LateTileWriter(AheadTileWriter):
 
     def begin_steps(self, k: Register) -> None:
         super().begin_steps(k)
-        with shared(self.function, self.pause):
+        with self.each_of(k, self.pause):
             self.end_next()
-
-    def begin_step(self, k: Register) -> None:
-        self.end_next()
 
     def end_next(self) -> None:
         """End a vector, if any is left."""

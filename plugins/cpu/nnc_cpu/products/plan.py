@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from math import lcm, prod
-from sys import maxsize
 from typing import NamedTuple
 
 from nnc_core.operator.products.problem import ImageWindows, MatrixProduct, PoolAxis, Strided, WindowAxis
 from nnc_cpu.products.amx import ROWS
 from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.dots import Dots
-from nnc_cpu.products.kind import MOST_STRIP, STEPS, TABLE, Kind, Right, Windows, ends_slowly
+from nnc_cpu.products.kind import MOST_STRIP, TABLE, Kind, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
+from nnc_cpu.products.right import is_along_rows, right_of, steps_along
 from nnc_cpu.products.stream import stream_numbers
 from nnc_cpu.products.taps import taps_of, with_taps_as_rows
 
@@ -21,6 +21,8 @@ WIDEST = 64
 """Bytes of the vectors of processors that have 32 of them; others have 16."""
 ADDRESSES = 9
 """Rows whose addresses stay in registers."""
+MOST_ROWS = (14, 10, 14, 14)
+"""Of tiles of so many vectors: of more, LLVM keeps sums on the stack."""
 NOTED = 2.0
 """Multiply-adds in the time in which the address of what a window sees is noted."""
 LATENCY = 8
@@ -29,22 +31,15 @@ SHARES, LONG_SHARES, FEW_TILES = 4, 2, 3
 """Tasks for each thread, those of as many panels as may be, and tiles of rows that a task should have if it packs B."""
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
-FEW_ROWS, SMALL = 64, 1 << 19
-"""So few rows have panels of weights that suit them; a gradient of a kernel packs B where it has more rows, and B more
-bytes, than these."""
-MUCH = 1 << 22
-"""Bytes of operands and results beside which B is packed where it would be read in place."""
+FEW_ROWS = 64
+"""So few rows have panels of weights that suit them."""
 WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
 CACHED, SHORT_STRIP = 1 << 19, 4
 """Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
-LARGE, LARGE_BESIDE_WINDOWS = 1 << 17, 1 << 22
-"""Bytes of B from which on it is read along its rows, where it is not packed: tasks have as many panels as may be, or
-where there are windows `SHORT_STRIP`."""
 LEAST_STRIP = 4
-"""The fewest of these, if there are so many, for any number of threads: shorter pieces of rows take twice the time."""
-ALONG_STEPS = ((16, 32), (100, 64), (maxsize, 128))
-"""Steps of a block then, for no more rows than some."""
+"""The fewest panels of a task where B is gone through along its rows, if there are so many, for any number of threads:
+shorter pieces of rows take twice the time."""
 LONG_TILES = (8, 16)
 """Vectors of tiles of few rows."""
 AMX_VECTORS = 16
@@ -78,7 +73,7 @@ def plan_of(problem: MatrixProduct, vector: int, tile: Tile | None = None, threa
     if taps > 1:
         problem = with_taps_as_rows(problem)
     parts = problem.parts or (problem,)
-    right = _right(problem)
+    right = right_of(problem)
     width = tile.vectors * lanes
     panels = _parts(problem.columns, width)
     rest = problem.columns - (panels - 1) * width
@@ -110,7 +105,7 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
     """The panels of a task: several where each would read anew what a cache cannot hold of A, or where pieces of the
     rows of B are longer so."""
     least = 1
-    if _reads_along_rows(problem, kind):
+    if is_along_rows(problem, kind.right):
         most, shares = MOST_STRIP if problem.windows is None else SHORT_STRIP, LONG_SHARES
         least = min(LEAST_STRIP, panels)
     elif problem.parts or problem.each or kind.is_amx or problem.windows is not None:
@@ -122,16 +117,6 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
             return 1
     tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
     return max(least, min(most, tasks // (shares * threads if threads > 1 else 1)))
-
-
-def _reads_along_rows(problem: MatrixProduct, kind: Kind) -> bool:
-    """Tell whether a large B is read where it lies: long pieces of some rows at a time."""
-    if kind.right != "panels" or problem.panel or kind.wide != kind.dtype or problem.parts or problem.each:
-        return False
-    size = problem.steps * problem.columns * kind.dtype.itemsize
-    if problem.windows is None:
-        return size > LARGE
-    return size > LARGE_BESIDE_WINDOWS and problem.left == "rows" and problem.ending.pool is None
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
@@ -186,7 +171,7 @@ def panel_width(problem: MatrixProduct, vector: int, amx: bool = False) -> int:
 def _tiles(rows: int, wide: bool) -> Iterator[Tile]:
     registers = 32 if wide else 16
     for vectors in range(4 if wide else 3, 0, -1):
-        most = min((registers - 1 - vectors) // vectors, 14)
+        most = min((registers - 1 - vectors) // vectors, MOST_ROWS[vectors - 1])
         if rows > 4 * most:
             yield from (Tile(most, vectors), Tile(most - 1, vectors))
         else:
@@ -214,33 +199,6 @@ def _way_of(problem: MatrixProduct) -> Windows:
     if problem.windows is None:
         return ""
     return "apart" if problem.parts else "whole"
-
-
-def _right(problem: MatrixProduct) -> Right:
-    """The way that B is read: where it lies if its rows are contiguous and packing it would not pay."""
-    if problem.panel or (problem.each and not problem.parts):
-        return "panels"
-    if problem.b.column != 1 and problem.columns > 1:
-        return "columns"
-    if problem.parts or (problem.segments > 1 and problem.b_segment != problem.length * problem.b.row):
-        return "rows"  # steps of different segments do not lie at equal distances
-    if problem.wide != problem.dtype:
-        return "rows"  # they are converted when they are packed
-    if problem.windows is not None and problem.left == "columns":
-        size = problem.steps * problem.columns * problem.dtype.itemsize
-        return "panels" if problem.rows <= FEW_ROWS or size <= SMALL else "rows"
-    late = ends_slowly(problem.ending) and problem.steps <= STEPS
-    return "rows" if late and _passing(problem) > MUCH else "panels"
-
-
-def _passing(problem: MatrixProduct) -> int:
-    """Bytes that the ends of all tiles read and write, which take the place of B in caches, as rows of both may lie at
-    the same distances."""
-    if problem.windows is not None:
-        return 0
-    arrays = zip(problem.others, problem.ending.dtypes, strict=True)
-    size = sum([dtype.itemsize for x, dtype in arrays if x.row and x.column])
-    return prod(problem.batch) * problem.rows * problem.columns * size
 
 
 def _parts(whole: int, part: int) -> int:
@@ -286,8 +244,8 @@ def _numbers(problem: MatrixProduct, kind: Kind) -> dict[str, int]:
 def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     """The segments, and the steps of each, that are gone through at once."""
     words = problem.length if kind.dots is None else _parts(problem.length, kind.dots.steps)
-    along = kind.strips and _reads_along_rows(problem, kind)
-    most = next(steps for rows, steps in ALONG_STEPS if problem.rows <= rows) if along else kind.most_words
+    along = kind.strips and is_along_rows(problem, kind.right)
+    most = steps_along(problem, kind.right) if along else kind.most_words
     if problem.segments > 1 and words <= kind.most_words // 2:
         rows = _parts(_blocks(problem.rows, kind)[1], kind.rows) * kind.rows  # the last tile notes rows past the end
         return _even(problem.segments, min(max(1, most // max(words, 1)), TABLE // rows)), problem.length

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 
 from nnc_cpu.llvm.ir import FunctionWriter, Register, integer
 from nnc_cpu.llvm.logic import constant, held
@@ -30,7 +31,7 @@ SIGNATURE: Signature = (
 one step of the sum to the next; `columns`: those that B has; `sums`: where the sums are kept between blocks of steps,
 `fresh`: there are none yet.  Where steps are words, words are counted, as elements of A and B are then."""
 TOGETHER = 4
-"""Steps that are gone through at a time."""
+"""Steps that most tiles go through at a time."""
 SENT = 32
 """Steps before a step at which its elements of B are sent for, where all elements of windows are rows."""
 EXCESS: Signature = (("excess", "ptr"),)
@@ -141,18 +142,22 @@ class TileWriter:
         self.each_step(one_step)
 
     def each_step(self, one_step: Callable[[Register, Register], None]) -> None:
-        """All steps of a segment, some at a time: counting them takes instructions that a busy core has no room for."""
-        f, whole = self.function, integer(0)
-        if self.together > 1:
-            whole = f.let(f"and {self.length}, {-TOGETHER}", "i64")
-            with f.loop(integer(0), whole, TOGETHER) as k:
-                self.begin_steps(k)
-                b = self.next_right(TOGETHER)
-                for n in range(TOGETHER):
-                    one_step(total(f, k, integer(n)), moved(f, b, self.type, product(f, self.step, integer(n))))
-        with f.loop(whole, self.length) as k:
-            self.begin_step(k)
-            one_step(k, self.next_right(1))
+        """All steps of a segment, some at a time: counting them takes instructions that a busy core has no room for.
+
+        Each step is a block of code by itself, since LLVM would load what those behind it need before it adds, and keep
+        sums on the stack meanwhile.
+        """
+        f, start = self.function, self.function.get(self.right, "ptr")
+        with f.loop(integer(0), self.length, self.together) as k:
+            self.begin_steps(k)
+            b = self.next_right(self.together)
+            with ExitStack() as steps:
+                for n in range(self.together):
+                    number = total(f, k, integer(n))
+                    if n:
+                        steps.enter_context(f.where(f.let(f"icmp slt {number}, {self.length.name}", "i1")))
+                    one_step(number, moved(f, b, self.type, product(f, self.step, integer(n))))
+        f.set(self.right, moved(f, start, self.type, product(f, self.length, self.step)))
 
     def next_right(self, steps: int) -> Register:
         """The place of B, which is so many steps further on then."""
@@ -161,10 +166,15 @@ class TileWriter:
         return b
 
     def begin_steps(self, k: Register) -> None:
-        """Do whatever else there is to do at `TOGETHER` steps."""
+        """Do whatever else there is to do at `together` steps."""
 
-    def begin_step(self, k: Register) -> None:
-        """Do whatever else there is to do at one of those that are left."""
+    @contextmanager
+    def each_of(self, k: Register, shift: Register) -> Iterator[Register]:
+        """What is to be done at one of 1 << `shift` steps, for `together` of them from `k` on: its number."""
+        f = self.function
+        first, end = (f.let(f"lshr {x}, {shift.name}", "i64") for x in (k, total(f, k, integer(self.together))))
+        with f.loop(first, end) as number:
+            yield number
 
     def one_step(self, places: Sequence[Register], b: Register) -> None:
         """One step of all sums, with elements of A, and the first of B, at these places."""
