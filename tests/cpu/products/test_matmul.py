@@ -117,9 +117,27 @@ def test_long_pieces_of_rows(host: str, rows: int, monkeypatch: pytest.MonkeyPat
             for steps in (32, 100):
                 made = compiler(host).plan(backend.problem_of(matrices(rows, columns, steps, float32)))
                 strip = made.numbers[names_of(made.kind).index("strip")]
-                assert made.kind.right == "panels" and strip == min(MOST_STRIP, -(-columns // made.kind.width))
+                panels = -(-columns // made.kind.width)
+                assert made.kind.right == "panels" and strip == -(-panels // -(-panels // MOST_STRIP))
                 check(matrices(rows, columns, steps, float32), host)
             check(packed((3, rows, 70), (3, 70, columns), float64), host)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@pytest.mark.parametrize("ta", [False, True])
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+def test_strips_of_panels_that_are_packed(host: str, ta: bool, dtype: DType, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task packs some steps of each of its panels, all steps or a part; columns of A are copied for all of them."""
+    monkeypatch.setattr(right, "LARGE", 0)
+    monkeypatch.setattr(right, "PACKED_ROWS", 0)
+    monkeypatch.setattr(plan, "FIRST_CACHED", 0)
+    width = SMALL_TILE.vectors * compiler(host).vector // dtype.itemsize
+    with config.using(threads=1):
+        for rows, steps in ((3, 300), (7, 100), (203, 50), (64, 129)):
+            command = packed((2, steps, rows) if ta else (2, rows, steps), (2, steps, 5 * width + 3), dtype, ta)
+            kind = compiler(host).plan(backend.problem_of(command), SMALL_TILE).kind
+            assert kind.right == "rows" and kind.copies == ta and kind.strips == (ta or steps > right.PACKED_STEPS)
+            check(command, host, SMALL_TILE)
 
 
 def test_pieces_of_rows_are_long_for_any_number_of_threads() -> None:

@@ -1,4 +1,4 @@
-"""Elements of A that are converted to the dtype of sums before tiles go along them."""
+"""Elements of A that are converted to the dtype of sums, or copied side by side, before tiles go along them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ become addresses in `room`."""
 
 
 def room_size(kind: Kind) -> int:
-    """Elements of the room for those of a block of steps; rows of an entry may be filled up to whole vectors."""
+    """Elements of the room for those of a block of steps; an entry may be filled up to whole vectors."""
     return (kind.most_rows + 2 * kind.rows + kind.lanes) * (kind.most_words + kind.lanes)
 
 
@@ -43,7 +43,9 @@ class ConvertedWriter:
         with f.loop(integer(0), entries) as n:
             entry = moved(f, table, "ptr", n)
             source = moved(f, f.let(f"load ptr, {entry}", "ptr"), stored(self.kind.dtype), first)
-            target = moved(f, room, type, product(f, n, length))
+            # copies of columns lie an odd number of lines apart: each set of a first cache takes some of them
+            apart = integer(self.kind.most_rows + self.kind.lanes) if self.kind.copies else length
+            target = moved(f, room, type, product(f, n, apart))
             with f.loop(integer(0), length, self.lanes) as k:
                 self.vector(source, target, k, lanes_below(f, difference(f, length, k), self.lanes))
             zero = difference(f, integer(0), first)

@@ -52,7 +52,7 @@ class ProductWriter:
         self.tables = self.windows or TableWriter(*noted)
         self.ahead = AheadWriter(kind, f, self.numbers)
         self.stream = StreamWriter(kind, f, stored(kind.dtype), self.numbers) if kind.streams else None
-        if kind.wide != kind.dtype:
+        if kind.wide != kind.dtype or kind.copies:
             self.room = self.reserve(room_size(kind))
         self.panel = Register("null", "ptr")
         if kind.right != "panels":
@@ -113,6 +113,7 @@ class ProductWriter:
         if self.kind.left == "each":
             a = self.at(a, "a", product(f, self.first_panel, integer(self.kind.width)))
         self.tables.begin(a, self.first_row, self.whole_rows, self.batch[-1])
+        self.panel_sums = self.sums_of_panel()
         if not self.kind.strips:
             self.begin_panel(integer(0))
         with self.parts("segments", "group") as (segment, segments), self.parts("length", "part") as (step, length):
@@ -127,8 +128,17 @@ class ProductWriter:
         self.in_last = f.let(f"icmp eq {panel}, {difference(f, numbers['panels'], integer(1)).name}", "i1")
         self.b = self.at(self.of_batch("b"), "b", product(f, panel, numbers["b_panel"]))
         self.outer = [self.outer_argument(name) for name in operand_names(self.kind)[2:]]
-        rows = integer((self.kind.most_rows + self.kind.rows) * self.kind.width)
-        self.sums = moved(f, self.all_sums, self.type, product(f, number, rows))
+        self.sums = moved(f, self.all_sums, self.type, product(f, number, self.panel_sums))
+
+    def sums_of_panel(self) -> Register:
+        """The sums from one panel of a strip to the next: all share a room where each is ended before the next."""
+        f = self.function
+        if not self.kind.strips:
+            return integer(0)
+        at_once = [self.is_end(integer(0), self.numbers[part], length)
+                   for length, part in (("segments", "group"), ("length", "part"))]
+        kept = integer((self.kind.most_rows + self.kind.rows) * self.kind.width)
+        return f.let(f"select {self.both(*at_once)}, i64 0, {kept}", "i64")
 
     def of_batch(self, name: str) -> Register:
         """The address at which a matrix of the batch begins."""
@@ -304,7 +314,7 @@ class ProductWriter:
         f, kind = self.function, self.kind
         if kind.left == "columns":
             self.tables.columns(step, length)
-            if kind.wide != kind.dtype:
+            if kind.wide != kind.dtype or kind.copies:
                 self.convert(length, *wanted(f, kind, self.rows))
             return integer(0)
         self.tables.rows(segment, segments, step, self.whole_rows)

@@ -29,7 +29,7 @@ def render(name: str, kind: Kind, halves: bool, declared: dict[str, None]) -> st
         texts.append(AmxRowsWriter(kind, declared).text("convert"))
     elif kind.dots is not None:
         texts.append(WordRowsWriter(kind, declared).text("convert"))
-    elif kind.wide != kind.dtype:
+    elif kind.wide != kind.dtype or kind.copies:
         texts.append(ConvertedWriter(kind, halves, declared).text("convert"))
     ending = EndingWriter if kind.ending.pool is None else PooledEndingWriter
     texts.append(ending(kind, halves, declared).text("finish"))

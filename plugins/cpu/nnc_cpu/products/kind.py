@@ -101,6 +101,12 @@ class Kind(NamedTuple):
         return ROWS if self.wide == self.dtype else ROWS // 4
 
     @property
+    def copies(self) -> bool:
+        """Columns of A are copied side by side for all panels of a strip: they lie pages apart."""
+        plain = self.left == "columns" and not self.windows and self.wide == self.dtype and self.dots is None
+        return plain and self.strips and self.right != "panels"
+
+    @property
     def packs_in_tiles(self) -> bool:
         """The first tile of rows packs B as it goes through it: copies, while multiply-adders are busy anyhow."""
         return self.right == "rows" and self.looks_ahead and self.wide == self.dtype

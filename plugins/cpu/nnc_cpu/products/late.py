@@ -12,7 +12,7 @@ from nnc_cpu.products.ahead import AHEAD, AheadTileWriter
 from nnc_cpu.products.ending import EndingWriter, arrays
 from nnc_cpu.products.kind import Kind
 from nnc_cpu.products.tile import SIGNATURE
-from nnc_cpu.products.writing import Signature, difference, moved, prefetch, product, total
+from nnc_cpu.products.writing import Signature, difference, moved, prefetch, prefetch_to_write, product, total
 
 LATE: Signature = (("pause", "i64"), ("before", "ptr"))
 """A vector is ended at one of 1 << `pause` steps; `before`: the sums of the tile before.  Behind these: the first
@@ -65,11 +65,12 @@ class LateTileWriter(AheadTileWriter):
         f.set(self.vector, following)
         within = f.let(f"urem {following}, {self.kind.vectors}", "i64")
         last = f.let(f"icmp eq {within}, 0", "i1")
-        for argument, start, place, distance in zip(
-                self.ending.arguments, self.ending.starts, self.places, self.distances, strict=True):
-            type = held(self.kind.wide) if place is self.places[0] else stored(argument.dtype)
-            if argument.along and place is not self.places[0]:
-                prefetch(f, moved(f, start, type, product(f, distance, integer(self.kind.rows))))
+        for n, (argument, start, place, distance) in enumerate(zip(
+                self.ending.arguments, self.ending.starts, self.places, self.distances, strict=True)):
+            type = stored(argument.dtype) if n else held(self.kind.wide)
+            if argument.along and n:
+                send = prefetch if n <= len(self.kind.ending.operands) else prefetch_to_write
+                send(f, moved(f, start, type, product(f, distance, integer(self.kind.rows))))
             by = integer(self.kind.lanes if argument.along else 0)
             back = total(f, by, difference(f, distance, integer(self.kind.width if argument.along else 0)))
             f.set(place, moved(f, start, type, f.let(f"select {last}, {back}, {by}", "i64")))

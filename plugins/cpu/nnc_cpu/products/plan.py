@@ -35,8 +35,9 @@ FEW_ROWS = 64
 """So few rows have panels of weights that suit them."""
 WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
-CACHED, SHORT_STRIP = 1 << 19, 4
-"""Bytes of A that stay in a cache while panels go through it, and panels of a task where they do not."""
+CACHED, SHORT_STRIP, FIRST_CACHED = 1 << 19, 4, 1 << 15
+"""Bytes of A that stay in a cache while panels go through it, panels of a task where they do not, and bytes of columns
+of A that stay in the first one."""
 LEAST_STRIP = 4
 """The fewest panels of a task where B is gone through along its rows, if there are so many, for any number of threads:
 shorter pieces of rows take twice the time."""
@@ -102,8 +103,8 @@ def _planned(problem: MatrixProduct, kind: Kind, panels: int, strip: int, shared
 
 
 def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int:
-    """The panels of a task: several where each would read anew what a cache cannot hold of A, or where pieces of the
-    rows of B are longer so."""
+    """The panels of a task: several where each would read anew what a cache cannot hold of A, where its columns are
+    copied for all of them, or where pieces of the rows of B are longer so."""
     least = 1
     if is_along_rows(problem, kind.right):
         most, shares = MOST_STRIP if problem.windows is None else SHORT_STRIP, LONG_SHARES
@@ -111,12 +112,16 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
     elif problem.parts or problem.each or kind.is_amx or problem.windows is not None:
         return 1
     else:
-        most, shares = SHORT_STRIP, SHARES
-        rows = min(problem.rows, kind.most_rows)
-        if problem.steps <= kind.most_steps or rows * problem.steps * kind.dtype.itemsize < CACHED:
+        size = min(problem.rows, kind.most_rows) * problem.steps * kind.dtype.itemsize
+        if problem.left == "columns" and kind.right == "rows" and size > FIRST_CACHED:
+            most, shares = MOST_STRIP, SHARES
+        elif problem.steps > kind.most_steps and size >= CACHED:
+            most, shares = SHORT_STRIP, SHARES
+        else:
             return 1
     tasks = panels * _parts(problem.rows, kind.most_rows) * prod(problem.batch)
-    return max(least, min(most, tasks // (shares * threads if threads > 1 else 1)))
+    strip = max(least, min(most, tasks // (shares * threads if threads > 1 else 1)))
+    return max(least, _parts(panels, _parts(panels, strip)))  # strips of about the same length
 
 
 def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:

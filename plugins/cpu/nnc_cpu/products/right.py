@@ -1,4 +1,4 @@
-"""How B is read: where it lies or packed, and along its rows where it is large.
+"""Ways of reading B: where it lies or packed, and along its rows where it is large.
 
 The steps of a panel of a large matrix lie pages apart, where no processor foresees them.  So few steps of many panels
 are gone through at a time, and tiles send for those of the next panel (`ahead.py`).

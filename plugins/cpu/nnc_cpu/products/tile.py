@@ -170,7 +170,7 @@ class TileWriter:
 
     @contextmanager
     def each_of(self, k: Register, shift: Register) -> Iterator[Register]:
-        """What is to be done at one of 1 << `shift` steps, for `together` of them from `k` on: its number."""
+        """The block of what is done at one of 1 << `shift` steps, for `together` of them from `k` on: its number."""
         f = self.function
         first, end = (f.let(f"lshr {x}, {shift.name}", "i64") for x in (k, total(f, k, integer(self.together))))
         with f.loop(first, end) as number:
