@@ -25,7 +25,18 @@ from nnc_cpu.products.stream import StreamWriter
 from nnc_cpu.products.tables import ROW_LANES, TableWriter
 from nnc_cpu.products.window_tables import WindowTableWriter
 from nnc_cpu.products.words import word_count
-from nnc_cpu.products.writing import difference, function_text, moved, places_in, product, smaller, split, total
+from nnc_cpu.products.writing import (
+    difference,
+    function_text,
+    moved,
+    places_in,
+    prefetch,
+    prefetch_to_write,
+    product,
+    smaller,
+    split,
+    total,
+)
 
 
 class ProductWriter:
@@ -206,6 +217,9 @@ class ProductWriter:
         at_once = final if late is None else self.both(final, self.negated(late))
         if self.kind.ending.pool is not None:  # windows are whole in a block alone
             at_once = Register("false", "i1")
+        if late is not None:
+            with f.where(late):
+                self.send_for_first()
         if self.kind.packs_in_tiles:
             self.tile(first, shift, (segments, length, b, numbers["b_step"]), fresh, at_once, "packing_tile")
             first = integer(self.kind.rows)
@@ -263,6 +277,19 @@ class ProductWriter:
         rows = difference(f, self.rows, last)
         skipped = difference(f, height, rows) if self.kind.left == "columns" else integer(0)
         self.finish(last, rows, self.sums_at(total(f, last, skipped)))
+
+    def send_for_first(self) -> None:
+        """Send for what the end of the panel's first tile reads and writes: tiles send for that of the next one."""
+        f, kind = self.function, self.kind
+        operands, names = kind.ending.operands, operand_names(kind)[2:]
+        with f.loop(integer(0), smaller(f, integer(kind.rows), self.rows)) as row:
+            for n, (name, pointer) in enumerate(zip(names, self.outer, strict=True)):
+                if n < len(operands) and not operands[n].along:
+                    continue
+                send = prefetch if n < len(operands) else prefetch_to_write
+                start = self.at(pointer, name, product(f, row, self.numbers[f"{name}_row"]))
+                for v in range(kind.vectors):
+                    send(f, moved(f, start, self.types[name], integer(v * kind.lanes)))
 
     def sums_at(self, row: Register) -> Register:
         return moved(self.function, self.sums, self.type, product(self.function, row, integer(self.kind.width)))

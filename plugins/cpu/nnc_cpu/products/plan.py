@@ -23,6 +23,9 @@ ADDRESSES = 9
 """Rows whose addresses stay in registers."""
 MOST_ROWS = (14, 10, 14, 14)
 """Of tiles of so many vectors: of more, LLVM keeps sums on the stack."""
+LOADS, LOADS_IN_PLACE = (0.2, 0.2), (0.7, 1.4)
+"""Multiply-adds in the time that a load takes from them, of an element of A for all lanes and of a vector of B; and
+where B is large, and not packed."""
 NOTED = 2.0
 """Multiply-adds in the time in which the address of what a window sees is noted."""
 LATENCY = 8
@@ -133,8 +136,9 @@ def _joined(kind: Kind, planned: Sequence[ProductPlan]) -> ProductPlan:
 
 def _tile_of(problem: MatrixProduct, lanes: int, wide: bool, threads: int) -> Tile:
     """The tile that suits a problem, of the rows of all elements of windows where so many threads are done sooner."""
+    in_place = right_of(problem) == "panels" and is_along_rows(problem, "panels")
     tile = choose_tile(max([part.rows for part in problem.parts or (problem,)]), problem.columns, lanes, wide,
-                       problem.panel // lanes)
+                       problem.panel // lanes, in_place)
     taps = taps_of(problem, wide)
     if taps == 1:
         return tile
@@ -152,13 +156,13 @@ def _amx_tile(problem: MatrixProduct, lanes: int) -> Tile:
     return Tile(ROWS if rows <= ROWS else 2 * ROWS, vectors)
 
 
-def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0) -> Tile:
+def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0, in_place: bool = False) -> Tile:
     """The tile that takes the fewest multiply-adds for a step, counted with those of rows and lanes that are not
     there, and with loads; `wide`: there are 32 registers; `vectors`: of a panel, if B is packed, else no more than
-    there are."""
+    there are; `in_place`: B is large, and not packed."""
     there = _parts(columns, lanes)
     tiles = [tile for tile in (*_tiles(rows, wide), *_long_tiles(rows, there, wide)) if vectors in (0, tile.vectors)]
-    best = min(tiles, key=lambda tile: _cost(tile, rows, there))
+    best = min(tiles, key=lambda tile: _cost(tile, rows, there, in_place))
     return best if vectors else best._replace(vectors=max(1, min(best.vectors, there)))
 
 
@@ -190,14 +194,16 @@ def _long_tiles(rows: int, vectors: int, wide: bool) -> Iterator[Tile]:
             yield Tile(rows, length)
 
 
-def _cost(tile: Tile, rows: int, vectors: int) -> float:
+def _cost(tile: Tile, rows: int, vectors: int, in_place: bool) -> float:
     whole, rest = divmod(vectors, tile.vectors)
     panels = [tile] * whole + [tile._replace(vectors=rest)] * bool(rest)
-    return _parts(rows, tile.rows) * sum(map(_step_cost, panels))
+    return _parts(rows, tile.rows) * sum([_step_cost(panel, in_place) for panel in panels])
 
 
-def _step_cost(tile: Tile) -> float:
-    return max(tile.rows * tile.vectors, LATENCY) + 0.2 * (tile.rows + tile.vectors) + max(0, tile.rows - ADDRESSES)
+def _step_cost(tile: Tile, in_place: bool = False) -> float:
+    left, right = LOADS_IN_PLACE if in_place else LOADS
+    loads = left * tile.rows + right * tile.vectors
+    return max(tile.rows * tile.vectors, LATENCY) + loads + max(0, tile.rows - ADDRESSES)
 
 
 def _way_of(problem: MatrixProduct) -> Windows:
