@@ -33,8 +33,8 @@ class AheadTileWriter(TileWriter):
     def signature(self) -> Signature:
         return (*SIGNATURE, *AHEAD)
 
-    def begin_steps(self, k: Register) -> None:
-        with self.each_of(k, self.others[2]) as line:
+    def begin_steps(self, k: Register, count: int) -> None:
+        with self.each_of(k, count, self.others[2]) as line:
             self.send_for(line)
 
     def send_for(self, line: Register) -> None:

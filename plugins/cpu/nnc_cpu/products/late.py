@@ -44,9 +44,9 @@ class LateTileWriter(AheadTileWriter):
         f.set(self.vector, integer(0))
         super().steps()
 
-    def begin_steps(self, k: Register) -> None:
-        super().begin_steps(k)
-        with self.each_of(k, self.pause):
+    def begin_steps(self, k: Register, count: int) -> None:
+        super().begin_steps(k, count)
+        with self.each_of(k, count, self.pause):
             self.end_next()
 
     def end_next(self) -> None:

@@ -13,7 +13,7 @@ from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.dots import Dots
 from nnc_cpu.products.kind import MOST_STRIP, TABLE, Kind, Windows
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
-from nnc_cpu.products.right import is_along_rows, right_of, steps_along
+from nnc_cpu.products.right import PACKED_STEPS, is_along_rows, right_of, steps_along
 from nnc_cpu.products.stream import stream_numbers
 from nnc_cpu.products.taps import taps_of, with_taps_as_rows
 
@@ -36,6 +36,8 @@ MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
 FEW_ROWS = 64
 """So few rows have panels of weights that suit them."""
+LONG = 1 << 11
+"""Steps from which on panels that are packed before are gone through in blocks that the first cache holds."""
 WHOLE = 64
 """Steps that blocks of steps are some times: lines of B's columns, squares that are turned, words and their tiles."""
 CACHED, SHORT_STRIP, FIRST_CACHED = 1 << 19, 4, 1 << 15
@@ -257,13 +259,16 @@ def _block_of_steps(problem: MatrixProduct, kind: Kind) -> tuple[int, int]:
     words = problem.length if kind.dots is None else _parts(problem.length, kind.dots.steps)
     along = kind.strips and is_along_rows(problem, kind.right)
     most = steps_along(problem, kind.right) if along else kind.most_words
+    long = bool(problem.panel) and kind.dots is None and problem.steps >= LONG
+    if long:
+        most = PACKED_STEPS
     if problem.segments > 1 and words <= kind.most_words // 2:
         rows = _parts(_blocks(problem.rows, kind)[1], kind.rows) * kind.rows  # the last tile notes rows past the end
         return _even(problem.segments, min(max(1, most // max(words, 1)), TABLE // rows)), problem.length
     if along:
         return 1, min(problem.length, most)
     alone = kind.right == "panels" and problem.rows <= kind.rows and not kind.windows and kind.wide == kind.dtype
-    return 1, _even(problem.length, TABLE if alone else kind.most_steps, WHOLE)
+    return 1, _even(problem.length, TABLE if alone else most if long else kind.most_steps, WHOLE)
 
 
 def _even(whole: int, most: int, unit: int = 1) -> int:

@@ -30,8 +30,8 @@ SIGNATURE: Signature = (
 """`table`: addresses in A, `shift`: see the two writers; `segments` of `length` steps each; `step`: elements of B from
 one step of the sum to the next; `columns`: those that B has; `sums`: where the sums are kept between blocks of steps,
 `fresh`: there are none yet.  Where steps are words, words are counted, as elements of A and B are then."""
-TOGETHER = 4
-"""Steps that most tiles go through at a time."""
+TOGETHER, FEW_SUMS = 4, 16
+"""Steps that most tiles go through at a time, and sums that leave registers for what these load."""
 SENT = 32
 """Steps before a step at which its elements of B are sent for, where all elements of windows are rows."""
 EXCESS: Signature = (("excess", "ptr"),)
@@ -109,6 +109,7 @@ class TileWriter:
 
     def steps(self) -> None:
         """All steps, in order."""
+        self.segment = product(self.function, self.length, self.step)
         (self.by_columns if self.kind.left == "columns" else self.by_rows)()
 
     def by_rows(self) -> None:
@@ -142,22 +143,40 @@ class TileWriter:
         self.each_step(one_step)
 
     def each_step(self, one_step: Callable[[Register, Register], None]) -> None:
-        """All steps of a segment, some at a time: counting them takes instructions that a busy core has no room for.
+        """All steps of a segment, some at a time: counting them takes instructions that a busy core has no room for."""
+        few = self.kind.rows * self.vectors <= FEW_SUMS
+        (self.steps_in_groups if few and self.together > 1 else self.steps_in_blocks)(one_step)
 
-        Each step is a block of code by itself, since LLVM would load what those behind it need before it adds, and keep
-        sums on the stack meanwhile.
-        """
+    def steps_in_groups(self, one_step: Callable[[Register, Register], None]) -> None:
+        """Some steps at a time are one block of code, in which LLVM loads ahead."""
+        f = self.function
+        whole = f.let(f"and {self.length}, {-self.together}", "i64")
+        for first, end, count in ((integer(0), whole, self.together), (whole, self.length, 1)):
+            with f.loop(first, end, count) as k:
+                self.begin_steps(k, count)
+                b = self.next_right(count)
+                for n in range(count):
+                    self.step_behind(one_step, k, b, n)
+
+    def steps_in_blocks(self, one_step: Callable[[Register, Register], None]) -> None:
+        """Each step is a block by itself: LLVM would load so much for those behind it that sums had no registers."""
         f, start = self.function, self.function.get(self.right, "ptr")
         with f.loop(integer(0), self.length, self.together) as k:
-            self.begin_steps(k)
+            if self.together > 1:
+                self.begin_steps(k, self.together)
             b = self.next_right(self.together)
-            with ExitStack() as steps:
+            with ExitStack() as blocks:
                 for n in range(self.together):
-                    number = total(f, k, integer(n))
                     if n:
-                        steps.enter_context(f.where(f.let(f"icmp slt {number}, {self.length.name}", "i1")))
-                    one_step(number, moved(f, b, self.type, product(f, self.step, integer(n))))
-        f.set(self.right, moved(f, start, self.type, product(f, self.length, self.step)))
+                        condition = f"icmp slt {total(f, k, integer(n))}, {self.length.name}"
+                        blocks.enter_context(f.where(f.let(condition, "i1")))
+                    self.step_behind(one_step, k, b, n)
+        f.set(self.right, moved(f, start, self.type, self.segment))
+
+    def step_behind(self, one_step: Callable[[Register, Register], None], k: Register, b: Register, n: int) -> None:
+        """The n-th step behind number `k`, whose elements of B are at `b`."""
+        f = self.function
+        one_step(total(f, k, integer(n)), moved(f, b, self.type, product(f, self.step, integer(n))))
 
     def next_right(self, steps: int) -> Register:
         """The place of B, which is so many steps further on then."""
@@ -165,14 +184,14 @@ class TileWriter:
         f.set(self.right, moved(f, b, self.type, product(f, self.step, integer(steps))))
         return b
 
-    def begin_steps(self, k: Register) -> None:
-        """Do whatever else there is to do at `together` steps."""
+    def begin_steps(self, k: Register, count: int) -> None:
+        """Do whatever else there is to do at so many steps."""
 
     @contextmanager
-    def each_of(self, k: Register, shift: Register) -> Iterator[Register]:
-        """The block of what is done at one of 1 << `shift` steps, for `together` of them from `k` on: its number."""
+    def each_of(self, k: Register, count: int, shift: Register) -> Iterator[Register]:
+        """The block of what is done at one of 1 << `shift` steps, for so many of them from `k` on: its number."""
         f = self.function
-        first, end = (f.let(f"lshr {x}, {shift.name}", "i64") for x in (k, total(f, k, integer(self.together))))
+        first, end = (f.let(f"lshr {x}, {shift.name}", "i64") for x in (k, total(f, k, integer(count))))
         with f.loop(first, end) as number:
             yield number
 
