@@ -222,6 +222,11 @@ class Device(ABC):
         buffer = self.packed_buffer(array)
         return None if buffer is None else self.pool.block_of(buffer)
 
+    def is_aligned(self, array: Array) -> bool:
+        """Tell whether an array lies as what the device allocates does, or is too small for that to matter.  Asked
+        before a compiled graph overwrites it for the first time."""
+        return True
+
     def adopt(self, array: HostArray) -> Array | None:
         """An array of this device that lies in a host array's own memory, keeps it alive and is only read.
 

@@ -175,8 +175,17 @@ class Cell(WrittenAsTensor):
             counted = references(v)
             if not is_held_once(v, counted):
                 return v.stack.engine.executor.duplicate(v.array)
-            self._shared = False  # whoever it was read out to is gone
+            v = self._settle()  # whoever it was read out to is gone
         return v.array
+
+    def _settle(self) -> Value:
+        """The value, where it will be overwritten from now on: what eager code has made may lie where vectors cross
+        lines of caches, at each call."""
+        v = self._value
+        if not v.stack.device.is_aligned(v.array):
+            v = self._value = Value(v.stack.engine.executor.duplicate(v.array), v.stack, v.spec)
+        self._shared = False
+        return v
 
     def put(self, value: Value) -> None:
         """Put in an array that a compiled graph has made; nobody else holds it."""

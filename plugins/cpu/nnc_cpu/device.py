@@ -31,6 +31,7 @@ from nnc_core.device import (
     Stream,
 )
 from nnc_cpu import heap, host, memory
+from nnc_cpu.addresses import address_of
 from nnc_cpu.backends import backends_beside
 from nnc_cpu.eager import EAGER, MADE_OF
 from nnc_cpu.expanded import beside_machine_code
@@ -151,6 +152,9 @@ class CpuDevice(Device):
         return array.reshape(-1).view(np.uint8) if array.flags.c_contiguous else None
 
     pooled_buffer = staticmethod(memory.block_of)
+
+    def is_aligned(self, array: Array) -> bool:
+        return array.nbytes <= SMALL or address_of(array) % memory.ALIGNMENT == 0
 
     def layout_of(self, array: Array) -> Layout:
         return memory.layout_of(array)

@@ -71,6 +71,21 @@ def test_a_cell_is_updated_in_place_as_long_as_nobody_holds_its_array(w: nnc.Cel
     assert kept.tolist() == [4, 8, 12] and w.read().tolist() == [8, 16, 24]
 
 
+def test_what_is_updated_in_place_is_aligned(device: str) -> None:
+    """Eager code's arrays lie anywhere: vectors that cross lines of caches would do so at every call."""
+    numbers = np.arange(1 << 16, dtype=np.float32)
+    w = nnc.Cell(nnc.asarray(numbers) + 0.0, "w")
+    f, own = doubled(w), stack_for(w._value.stack).device
+    for factor in (2, 4, 8):
+        if factor == 8:
+            w.write(nnc.asarray(numbers) * 4)  # and again, when it has been written eagerly
+        f()
+        at = array_of(w)
+        assert own.is_aligned(at) and np.array_equal(w.read().numpy(), factor * numbers)
+        if device.startswith("cpu"):
+            assert at.ctypes.data % own.spec.alignment == 0
+
+
 def test_a_cell_that_is_only_read_is_not_touched(w: nnc.Cell) -> None:
     f = nnc.jit(lambda x: x * w.read())
     before = array_of(w)
