@@ -21,7 +21,7 @@ WIDEST = 64
 """Bytes of the vectors of processors that have 32 of them; others have 16."""
 ADDRESSES = 9
 """Rows whose addresses stay in registers."""
-MOST_ROWS = (14, 10, 14, 14)
+MOST_ROWS = (10, 10, 14, 14)
 """Of tiles of so many vectors: of more, LLVM keeps sums on the stack."""
 LOADS, LOADS_IN_PLACE = (0.2, 0.2), (0.7, 1.4)
 """Multiply-adds in the time that a load takes from them, of an element of A for all lanes and of a vector of B; and
