@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from threading import RLock
 from typing import Any
 
-from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, NotSupportedError, ShapeError
+from nnc_core.base.errors import (
+    DeviceError,
+    DeviceMemoryError,
+    DTypeError,
+    LostCellError,
+    NotSupportedError,
+    ShapeError,
+)
 from nnc_core.device import DeviceSpec
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import postorder
@@ -183,7 +191,8 @@ class Cell(WrittenAsTensor):
         lines of caches, at each call."""
         v = self._value
         if not v.stack.device.is_aligned(v.array):
-            v = self._value = Value(v.stack.engine.executor.duplicate(v.array), v.stack, v.spec)
+            with suppress(DeviceMemoryError):  # then it stays where it is
+                v = self._value = Value(v.stack.engine.executor.duplicate(v.array), v.stack, v.spec)
         self._shared = False
         return v
 

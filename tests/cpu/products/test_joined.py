@@ -21,6 +21,8 @@ from nnc_core.operator.program import Input, Literal, Operand, Program, Step, St
 from nnc_core.type import TensorSpec
 from nnc_cpu.products import backend, plan, right
 from nnc_cpu.products.at_once import ends_at_once
+from nnc_cpu.products.kind import STEPS
+from nnc_cpu.products.numbers import names_of
 from nnc_cpu.products.plan import Tile, plan_of
 from tests.cpu.products.running import HOSTS, compiler, interpreted, run, same_bits, values, whole
 
@@ -230,7 +232,10 @@ def test_b_is_packed_beside_weights_that_push_it_out_of_caches(monkeypatch: pyte
 
     command = adagrad((70, 67), 20, True)
     assert way(command) == "panels"
-    assert way(adagrad((600, 700), 20, True)) == "rows"
+    for steps in (20, STEPS):
+        large = adagrad((600, 700), steps, True)
+        made = plan_of(backend.problem_of(large), plan.WIDEST)
+        assert way(large) == "rows" and made.numbers[names_of(made.kind).index("part")] == steps  # ended late
     monkeypatch.setattr(right, "MUCH", 0)
     assert way(command) == "rows"
     for host in HOSTS:

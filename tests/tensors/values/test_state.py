@@ -86,6 +86,19 @@ def test_what_is_updated_in_place_is_aligned(device: str) -> None:
             assert at.ctypes.data % own.spec.alignment == 0
 
 
+def test_what_is_updated_in_place_stays_where_it_is_if_there_is_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    cell = nnc.Cell(nnc.asarray(np.ones(1 << 16, np.float32)) + 0.0)
+    device, executor = cell.stack.device, cell.stack.engine.executor
+
+    def full(array: Any) -> Any:
+        raise nnc.errors.DeviceMemoryError("full", device="cpu:0")
+
+    monkeypatch.setattr(type(device), "is_aligned", lambda self, array: False)
+    monkeypatch.setattr(executor, "duplicate", full)
+    at = array_of(cell).ctypes.data
+    assert float(doubled(cell)()) == 2 << 16 and array_of(cell).ctypes.data == at
+
+
 def test_a_cell_that_is_only_read_is_not_touched(w: nnc.Cell) -> None:
     f = nnc.jit(lambda x: x * w.read())
     before = array_of(w)

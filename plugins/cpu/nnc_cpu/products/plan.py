@@ -118,7 +118,7 @@ def _strip(problem: MatrixProduct, kind: Kind, panels: int, threads: int) -> int
         return 1
     else:
         size = min(problem.rows, kind.most_rows) * problem.steps * kind.dtype.itemsize
-        if problem.left == "columns" and kind.right == "rows" and size > FIRST_CACHED:
+        if kind.right == "rows" and kind._replace(strips=True).copies and size > FIRST_CACHED:
             most, shares = MOST_STRIP, SHARES
         elif problem.steps > kind.most_steps and size >= CACHED:
             most, shares = SHORT_STRIP, SHARES

@@ -51,7 +51,8 @@ def is_along_rows(problem: MatrixProduct, right: Right) -> bool:
     if problem.panel or problem.parts or problem.each or problem.wide != problem.dtype or right == "columns":
         return False
     if problem.windows is None:
-        return _size(problem) > LARGE and (right == "panels" or problem.steps > PACKED_STEPS)
+        several = problem.steps > PACKED_STEPS and not _ends_late(problem)
+        return _size(problem) > LARGE and (right == "panels" or several)
     pooled = problem.ending.pool is not None
     return right == "panels" and problem.left == "rows" and not pooled and _size(problem) > LARGE_BESIDE_WINDOWS
 
