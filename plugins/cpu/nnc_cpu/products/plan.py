@@ -12,6 +12,7 @@ from nnc_cpu.products.amx import ROWS
 from nnc_cpu.products.at_once import ends_at_once
 from nnc_cpu.products.dots import Dots
 from nnc_cpu.products.kind import MOST_STRIP, TABLE, Kind, Windows
+from nnc_cpu.products.kind import ROWS as TASK_ROWS
 from nnc_cpu.products.numbers import SPATIAL, numbers_of, operand_names
 from nnc_cpu.products.right import PACKED_STEPS, is_along_rows, right_of, steps_along
 from nnc_cpu.products.stream import stream_numbers
@@ -140,7 +141,7 @@ def _tile_of(problem: MatrixProduct, lanes: int, wide: bool, threads: int) -> Ti
     """The tile that suits a problem, of the rows of all elements of windows where so many threads are done sooner."""
     in_place = right_of(problem) == "panels" and is_along_rows(problem, "panels")
     tile = choose_tile(max([part.rows for part in problem.parts or (problem,)]), problem.columns, lanes, wide,
-                       problem.panel // lanes, in_place)
+                       problem.panel // lanes, in_place, threads)
     taps = taps_of(problem, wide)
     if taps == 1:
         return tile
@@ -158,13 +159,14 @@ def _amx_tile(problem: MatrixProduct, lanes: int) -> Tile:
     return Tile(ROWS if rows <= ROWS else 2 * ROWS, vectors)
 
 
-def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0, in_place: bool = False) -> Tile:
+def choose_tile(rows: int, columns: int, lanes: int, wide: bool, vectors: int = 0, in_place: bool = False,
+                threads: int = 1) -> Tile:
     """The tile that takes the fewest multiply-adds for a step, counted with those of rows and lanes that are not
     there, and with loads; `wide`: there are 32 registers; `vectors`: of a panel, if B is packed, else no more than
-    there are; `in_place`: B is large, and not packed."""
+    there are; `in_place`: B is large, and not packed; `threads`: that share the panels."""
     there = _parts(columns, lanes)
     tiles = [tile for tile in (*_tiles(rows, wide), *_long_tiles(rows, there, wide)) if vectors in (0, tile.vectors)]
-    best = min(tiles, key=lambda tile: _cost(tile, rows, there, in_place))
+    best = min(tiles, key=lambda tile: _cost(tile, rows, there, in_place, threads))
     return best if vectors else best._replace(vectors=max(1, min(best.vectors, there)))
 
 
@@ -196,10 +198,15 @@ def _long_tiles(rows: int, vectors: int, wide: bool) -> Iterator[Tile]:
             yield Tile(rows, length)
 
 
-def _cost(tile: Tile, rows: int, vectors: int, in_place: bool) -> float:
+def _cost(tile: Tile, rows: int, vectors: int, in_place: bool, threads: int) -> float:
+    """What a step takes all threads, until the one that has most to do is done where each multiplies some panels; fewer
+    rows wait for B, more are several tasks."""
     whole, rest = divmod(vectors, tile.vectors)
-    panels = [tile] * whole + [tile._replace(vectors=rest)] * bool(rest)
-    return _parts(rows, tile.rows) * sum([_step_cost(panel, in_place) for panel in panels])
+    each, last = _step_cost(tile, in_place), _step_cost(tile._replace(vectors=rest), in_place) if rest else 0.0
+    of_one, more = divmod(whole, threads)
+    if not FEW_ROWS < rows <= TASK_ROWS or of_one < SHARES:
+        return _parts(rows, tile.rows) * (whole * each + last)
+    return _parts(rows, tile.rows) * (of_one * each + (each if more else last)) * threads
 
 
 def _step_cost(tile: Tile, in_place: bool = False) -> float:
