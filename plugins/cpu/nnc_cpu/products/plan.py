@@ -199,7 +199,7 @@ def _long_tiles(rows: int, vectors: int, wide: bool) -> Iterator[Tile]:
 
 
 def _cost(tile: Tile, rows: int, vectors: int, in_place: bool, threads: int) -> float:
-    """The multiply-adds of a step, those that threads wait for the one that has most to do included, where each has some
+    """The multiply-adds of a step, with those that threads wait for the one that has most to do, where each has some
     panels; fewer rows wait for B, more are several tasks."""
     whole, rest = divmod(vectors, tile.vectors)
     each, last = _step_cost(tile, in_place), _step_cost(tile._replace(vectors=rest), in_place) if rest else 0.0
