@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial, wraps
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
@@ -190,6 +191,14 @@ class Executor:
             return copied
         layout = layout or self.device.layout_of(array)
         return self._command(_COPY, [layout], (), TensorSpec(layout.shape, layout.dtype))([array])
+
+    def aligned(self, array: Array) -> Array:
+        """An array that compiled code is to overwrite from now on, or a copy where it does not lie well: what eager
+        code has made may lie where vectors cross lines of caches, at each call."""
+        if not self.device.is_aligned(array):
+            with suppress(DeviceMemoryError):  # then it stays where it is
+                return self.duplicate(array)
+        return array
 
     def _copied_quickly(self, array: Array) -> Array | None:
         """A copy of a small array in the host's memory; None elsewhere."""

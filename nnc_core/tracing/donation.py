@@ -55,13 +55,12 @@ def give_up(tensor: Tensor, function: str, argument: str, lost: bool = False) ->
 
 
 def array_to_overwrite(tensor: Tensor) -> Any:
-    """The tensor's array, or a copy where somebody else can see its memory."""
+    """The tensor's array, or a copy where somebody else can see its memory, or where it does not lie well."""
     value = tensor._value
     array = value.array
     del value
-    if _is_alone(tensor):
-        return array
-    return tensor._value.stack.engine.executor.duplicate(array)
+    is_alone, executor = _is_alone(tensor), tensor._value.stack.engine.executor
+    return executor.aligned(array) if is_alone else executor.duplicate(array)
 
 
 def _is_alone(tensor: Tensor) -> bool:

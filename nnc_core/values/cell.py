@@ -3,18 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
 from threading import RLock
 from typing import Any
 
-from nnc_core.base.errors import (
-    DeviceError,
-    DeviceMemoryError,
-    DTypeError,
-    LostCellError,
-    NotSupportedError,
-    ShapeError,
-)
+from nnc_core.base.errors import DeviceError, DTypeError, LostCellError, NotSupportedError, ShapeError
 from nnc_core.device import DeviceSpec
 from nnc_core.stacks import Stack, stack_for
 from nnc_core.symbol import postorder
@@ -187,12 +179,11 @@ class Cell(WrittenAsTensor):
         return v.array
 
     def _settle(self) -> Value:
-        """The value, where it will be overwritten from now on: what eager code has made may lie where vectors cross
-        lines of caches, at each call."""
+        """The value, where it will be overwritten from now on."""
         v = self._value
-        if not v.stack.device.is_aligned(v.array):
-            with suppress(DeviceMemoryError):  # then it stays where it is
-                v = self._value = Value(v.stack.engine.executor.duplicate(v.array), v.stack, v.spec)
+        array = v.stack.engine.executor.aligned(v.array)
+        if array is not v.array:
+            v = self._value = Value(array, v.stack, v.spec)
         self._shared = False
         return v
 

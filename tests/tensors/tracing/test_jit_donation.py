@@ -120,6 +120,18 @@ def test_what_somebody_else_sees_stays(device: str, how: str) -> None:
         p + 1
 
 
+def test_a_loop_goes_on_where_vectors_cross_no_lines(device: str) -> None:
+    """Eager code's arrays lie anywhere; results take over the memory of what they are made of."""
+    step = nnc.jit(lambda x: x * 2.0, donate_argnums=0)
+    x = nnc.asarray(np.ones(1 << 16, np.float32)) + 0.0
+    for _ in range(3):
+        x = step(x)
+        own = x._value.stack.device
+        assert own.is_aligned(x._value.array)
+        assert not device.startswith("cpu") or x._value.array.ctypes.data % own.spec.alignment == 0
+    assert np.array_equal(x.numpy(), np.full(1 << 16, 8, np.float32))
+
+
 def test_the_same_tensor_twice(device: str) -> None:
     p = made(device)
     assert nnc.jit(update, donate_argnums=0)(p, p).tolist() == (HOST * 3).tolist()
