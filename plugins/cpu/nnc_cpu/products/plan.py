@@ -36,7 +36,7 @@ SHARES, LONG_SHARES, FEW_TILES = 4, 2, 3
 MOST_SHIFT = 2
 """Of the steps at which tiles send for what comes next."""
 FEW_ROWS = 64
-"""So few rows have panels of weights that suit them."""
+"""So few rows have panels of weights that suit them, and wait for B more than for a thread that has more panels."""
 LONG = 1 << 11
 """Steps from which on panels that are packed before are gone through in blocks that the first cache holds."""
 WHOLE = 64

@@ -19,8 +19,8 @@ MUCH = 1 << 22
 LARGE, LARGE_BESIDE_WINDOWS = 1 << 17, 1 << 22
 """Bytes of B from which on it is gone through along its rows."""
 PACKED_ROWS, FAR_ROWS, FAR = 47, 128, 1 << 23
-"""More rows than these have the first tile pack each panel of a large B, so that the first cache has it for all others;
-the second number is for more bytes, of more pages than a processor knows: they come slowly enough for them not to wait.
+"""More rows than `PACKED_ROWS` have the first tile pack each panel of a large B, so that the first cache has it for all
+others; `FAR_ROWS`: the same where B has more than `FAR` bytes, which come so slowly that a tile that packs them waits.
 """
 ALONG_STEPS, PACKED_STEPS = ((16, 32), (100, 64), (maxsize, 128)), 128
 """Steps of a block of a large B that is read in place, for no more rows than some, and where it is packed: a panel that
